@@ -142,7 +142,7 @@ Bounds BoundsAnalysis::of(const ExprNode& e) {
     case Kind::ramp: {
       const auto& n = static_cast<const Ramp&>(e);
       Bounds base = (*this)(n.base), stride = (*this)(n.stride);
-      Bounds span = corners(stride, {0, n.lanes - 1}, inf_mul);
+      Bounds span = corners(stride, {0, n.lanes.scalable ? kPosInf : n.lanes.count - 1}, inf_mul);
       return {inf_add(base.min, span.min), inf_add(base.max, span.max)};
     }
     case Kind::broadcast: return (*this)(static_cast<const Broadcast&>(e).value);

@@ -73,9 +73,11 @@ Value evaluate(const Expr& e, const Values& values, int lane) {
     }
     case Kind::ramp: {
       const auto& n = static_cast<const Ramp&>(*e);
-      Value base = evaluate(n.base, values, lane / n.lanes), stride = evaluate(n.stride, values, lane / n.lanes);
+      if (n.lanes.scalable) return {};
+      Value base = evaluate(n.base, values, lane / n.lanes.count),
+            stride = evaluate(n.stride, values, lane / n.lanes.count);
       if (!base || !stride) return {};
-      Value step = checked_mul(*stride, lane % n.lanes);
+      Value step = checked_mul(*stride, lane % n.lanes.count);
       return step ? checked_add(*base, *step) : Value();
     }
     case Kind::broadcast: return evaluate(static_cast<const Broadcast&>(*e).value, values, 0);

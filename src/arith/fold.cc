@@ -128,7 +128,7 @@ Expr fold_not(Expr a) {
 
 Expr int_constant(int64_t value, DType dtype) {
   Expr e = int_imm(value, dtype.element());
-  return dtype.lanes == 1 ? e : make<Broadcast>(std::move(e), int{dtype.lanes});
+  return dtype.lanes == 1 ? e : make<Broadcast>(std::move(e), dtype.all_lanes());
 }
 
 }  // namespace sator::arith

@@ -105,7 +105,7 @@ IntSet IntervalEvaluator::of_cast(const Cast& n) {
 IntSet IntervalEvaluator::of_ramp(const Ramp& n) {
   IntSet base = (*this)(n.base);
   auto stride = as_int(n.stride);
-  auto span = stride ? checked_mul(*stride, n.lanes - 1) : std::nullopt;
+  auto span = stride && !n.lanes.scalable ? checked_mul(*stride, n.lanes.count - 1) : std::nullopt;
   if (!span || !fits(*span, n.base->dtype)) return IntSet::everything();
   Expr zero = int_imm(0, n.base->dtype), last = int_imm(*span, n.base->dtype);
   return combine(Kind::add, base, *stride > 0 ? IntSet::interval(zero, last) : IntSet::interval(last, zero), n.dtype);

@@ -100,7 +100,7 @@ bool Pattern::match(const Node*& at, const Expr& e, Bindings& b) const {
     Operands o = operands(*e, p.kind);
     return match(at, o.a, b) && match(at, o.b, b);
   }
-  auto same_lanes = [&](int lanes) { return b.lanes == 0 ? (b.lanes = lanes, true) : b.lanes == lanes; };
+  auto same_lanes = [&](Lanes lanes) { return b.lanes.count == 0 ? (b.lanes = lanes, true) : b.lanes == lanes; };
   switch (p.kind) {
     case Kind::logical_not: return match(at, static_cast<const Not&>(*e).a, b);
     case Kind::select: {
@@ -130,7 +130,7 @@ Expr Pattern::fill(const Node*& at, const Bindings& b, DType dtype) const {
     case Type::hole:
     case Type::constant_hole: return Expr(b.hole[p.hole]);
     case Type::literal: {
-      DType d = p.boolean ? DType::Bool(dtype.lanes) : dtype;
+      DType d = p.boolean ? DType::Bool(dtype.all_lanes()) : dtype;
       return d.is_float() ? constant(static_cast<double>(p.value), d) : int_constant(p.value, d);
     }
     case Type::node: break;
@@ -160,11 +160,11 @@ Expr Pattern::fill(const Node*& at, const Bindings& b, DType dtype) const {
     }
     case Kind::ramp: {
       Expr base = fill(at, b, dtype.element()), stride = fill(at, b, dtype.element());
-      return base && stride ? make<Ramp>(base, stride, int{b.lanes}) : Ref<const Ramp>();
+      return base && stride ? make<Ramp>(base, stride, Lanes(b.lanes)) : Ref<const Ramp>();
     }
     case Kind::broadcast: {
       Expr value = fill(at, b, dtype.element());
-      return value ? make<Broadcast>(value, int{b.lanes}) : Ref<const Broadcast>();
+      return value ? make<Broadcast>(value, Lanes(b.lanes)) : Ref<const Broadcast>();
     }
     default: internal_error("a rule's result has a kind that cannot be built");
   }

@@ -64,8 +64,8 @@ inline constexpr int kHoles = 12;
 /// What the holes of a pattern stand for.
 struct Bindings {
   std::array<const ExprNode*, kHoles> hole{};
-  int lanes = 0;
-  DType dtype;  ///< of the operands at the root: literals of the result take it
+  Lanes lanes = 0;  ///< of the vectors that matched; 0: none did
+  DType dtype;      ///< of the operands at the root: literals of the result take it
 
   Expr operator[](const P& hole_pattern) const;
   int64_t constant(const P& hole_pattern) const;

@@ -25,8 +25,10 @@ std::string DType::name() const {
     case Code::uint: s = text("uint", int{bits}); break;
     case Code::float_: s = text("float", int{bits}); break;
     case Code::bfloat: s = "bfloat16"; break;
+    case Code::e4m3: s = "e4m3_float8"; break;
+    case Code::e5m2: s = "e5m2_float8"; break;
   }
-  if (lanes != 1) s += text("x", int{lanes});
+  if (lanes != 1) s += text(is_scalable ? "xvscalex" : "x", int{lanes});
   return s;
 }
 
@@ -48,6 +50,10 @@ std::optional<DType> DType::parse(std::string_view name) {
   DType d;
   if (strip("bool")) {
     d = DType::Bool();
+  } else if (strip("e4m3_float8") || strip("float8_e4m3fn")) {  // TVM's name, and that of ml_dtypes
+    d = DType::E4M3();
+  } else if (strip("e5m2_float8") || strip("float8_e5m2")) {
+    d = DType::E5M2();
   } else {
     if (strip("bfloat")) {
       d.code = Code::bfloat;
@@ -66,11 +72,13 @@ std::optional<DType> DType::parse(std::string_view name) {
     if (d.code == Code::bfloat && *bits != 16) return {};
     if (d.code == Code::float_ && *bits != 16 && *bits != 32 && *bits != 64) return {};
     d.bits = static_cast<uint8_t>(*bits);
+    if (d.is_uint() && d.bits == 1) d = DType::Bool();  // TVM's name of vectors of truth values
   }
   if (name.empty()) return d;
   if (!strip("x")) return {};
+  d.is_scalable = strip("vscalex");
   auto lanes = take_int();
-  if (!lanes || *lanes < 1 || *lanes > 65535 || !name.empty()) return {};
+  if (!lanes || *lanes < (d.is_scalable ? 2 : 1) || *lanes > 65535 || !name.empty()) return {};
   d.lanes = static_cast<uint16_t>(*lanes);
   return d;
 }
@@ -87,5 +95,9 @@ int64_t max_int(DType d) {
 }
 
 void append_text(std::string& out, DType dtype) { out += dtype.name(); }
+void append_text(std::string& out, Lanes lanes) {
+  if (lanes.scalable) out += "T.vscale() * ";
+  append_text(out, lanes.count);
+}
 
 }  // namespace sator

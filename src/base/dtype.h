@@ -8,13 +8,26 @@
 
 namespace sator {
 
-/// A scalar or vector element type, named as in TVMScript: "float32", "int8", "uint32", "bfloat16", "bool", "handle",
-/// and with lanes "float32x4". "void" is the absence of a value (statements, unknown dtypes of graphs).
+/// How many lanes a vector has: `count`, or `count` times the machine's vscale, which no compiler knows (Arm's SVE).
+struct Lanes {
+  int count = 1;
+  bool scalable = false;
+
+  constexpr Lanes(int count = 1, bool scalable = false) : count(count), scalable(scalable) {}
+  bool operator==(const Lanes&) const = default;
+  friend Lanes operator*(Lanes a, Lanes b) { return {a.count * b.count, a.scalable || b.scalable}; }
+};
+
+/// A scalar or vector element type, named as in TVMScript: "float32", "int8", "uint32", "bfloat16", "e4m3_float8",
+/// "bool", "handle", and with lanes "float32x4", "float32xvscalex4". "void" is the absence of a value (statements,
+/// unknown dtypes of graphs). The floats of 8 bits are those of Micikevicius et al., "FP8 formats for deep learning",
+/// 2022: e4m3 has no infinities, and NaN where all bits but the sign are set; e5m2 is laid out as IEEE's are.
 struct DType {
-  enum class Code : uint8_t { none, int_, uint, float_, bfloat, bool_, handle };
+  enum class Code : uint8_t { none, int_, uint, float_, bfloat, bool_, handle, e4m3, e5m2 };
   Code code = Code::none;
   uint8_t bits = 0;
   uint16_t lanes = 1;
+  bool is_scalable = false;  ///< `lanes` times vscale; then lanes > 1
 
   auto operator<=>(const DType&) const = default;
 
@@ -26,13 +39,15 @@ struct DType {
   bool is_bool() const { return code == Code::bool_; }
   bool is_bfloat() const { return code == Code::bfloat; }
   bool is_ieee_float() const { return code == Code::float_; }
-  bool is_float() const { return is_ieee_float() || is_bfloat(); }
+  bool is_float8() const { return code == Code::e4m3 || code == Code::e5m2; }
+  bool is_float() const { return is_ieee_float() || is_bfloat() || is_float8(); }
   bool is_handle() const { return code == Code::handle; }
   bool is_scalar() const { return lanes == 1; }
 
   DType element() const { return {code, bits, 1}; }
-  DType with_lanes(int n) const { return {code, bits, static_cast<uint16_t>(n)}; }
-  DType with_bits(int n) const { return {code, static_cast<uint8_t>(n), lanes}; }
+  Lanes all_lanes() const { return {lanes, is_scalable}; }
+  DType with_lanes(Lanes n) const { return {code, bits, static_cast<uint16_t>(n.count), n.scalable}; }
+  DType with_bits(int n) const { return {code, static_cast<uint8_t>(n), lanes, is_scalable}; }
   /// Bytes of one element in memory: sub-byte integers and bool take one byte, a handle eight.
   int64_t element_bytes() const;
   int64_t bytes() const { return element_bytes() * lanes; }
@@ -51,7 +66,11 @@ struct DType {
     return {Code::float_, static_cast<uint8_t>(bits), static_cast<uint16_t>(lanes)};
   }
   static constexpr DType BFloat(int lanes = 1) { return {Code::bfloat, 16, static_cast<uint16_t>(lanes)}; }
-  static constexpr DType Bool(int lanes = 1) { return {Code::bool_, 1, static_cast<uint16_t>(lanes)}; }
+  static constexpr DType Bool(Lanes lanes = 1) {
+    return {Code::bool_, 1, static_cast<uint16_t>(lanes.count), lanes.scalable};
+  }
+  static constexpr DType E4M3() { return {Code::e4m3, 8, 1}; }
+  static constexpr DType E5M2() { return {Code::e5m2, 8, 1}; }
   static constexpr DType Handle() { return {Code::handle, 64, 1}; }
   static constexpr DType Void() { return {}; }
 };
@@ -66,12 +85,20 @@ int64_t min_int(DType dtype);
 int64_t max_int(DType dtype);
 
 void append_text(std::string& out, DType dtype);
+/// "4", or "T.vscale() * 4".
+void append_text(std::string& out, Lanes lanes);
 
 }  // namespace sator
 
 template <>
+struct std::hash<sator::Lanes> {
+  size_t operator()(const sator::Lanes& l) const { return static_cast<size_t>(l.count) * 2 + l.scalable; }
+};
+
+template <>
 struct std::hash<sator::DType> {
   size_t operator()(const sator::DType& d) const {
-    return (static_cast<size_t>(d.code) << 24) ^ (static_cast<size_t>(d.bits) << 16) ^ d.lanes;
+    return (static_cast<size_t>(d.code) << 24) ^ (static_cast<size_t>(d.bits) << 16) ^ d.lanes ^
+           (d.is_scalable ? size_t{1} << 32 : 0);
   }
 };

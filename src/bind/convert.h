@@ -17,6 +17,8 @@ nb::object field_to_python(const V& v) {
     nb::dict out;
     for (const auto& [key, value] : v) out[key.c_str()] = from_attribute(value);
     return out;
+  } else if constexpr (std::is_same_v<V, Lanes>) {
+    return v.scalable ? to_python(lane_count(v)) : nb::int_(v.count);
   } else if constexpr (std::is_same_v<V, DType>) {
     return nb::str(v.name().c_str());
   } else if constexpr (std::is_same_v<V, std::string>) {
@@ -60,6 +62,10 @@ V field_from_python(nb::handle o) {
     }
   } else if constexpr (std::is_same_v<V, relax::TensorValue>) {
     return relax::TensorValue(tensor_of(o));
+  } else if constexpr (std::is_same_v<V, Lanes>) {
+    const std::optional<Lanes> lanes = as_lanes(expr_of(o));
+    if (!lanes || lanes->count < 2) wrong_type(o, "2 to 65535 lanes, or T.vscale() times that many");
+    return *lanes;
   } else if constexpr (std::is_same_v<V, DType>) {
     const std::optional<DType> dtype = DType::parse(nb::cast<std::string>(nb::str(o)));
     if (!dtype) wrong_type(o, "a dtype, such as \"float32\"");

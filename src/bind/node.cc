@@ -129,6 +129,7 @@ void add_operators(nb::class_<PrimExprHandle, Handle>& c) {
   c.def("astype", [=](const PrimExprHandle& a, const std::string& dtype) {
     const std::optional<DType> to = DType::parse(dtype);
     if (!to) throw nb::value_error(("no dtype " + dtype).c_str());
+    if (a.node.as<StringImm>()) throw nb::type_error("a text cannot be cast\n  needs: a number");
     return to_python(cast_to(*to, expr_handle(a)));
   });
   c.def_prop_ro("dtype", [=](const PrimExprHandle& a) { return expr_handle(a)->dtype.name(); });

@@ -45,11 +45,12 @@ DType dtype_of(nb::dlpack::dtype d) {
 
 nb::dlpack::dtype dlpack_of(DType d) {
   using Code = nb::dlpack::dtype_code;
-  const Code code = d.is_int()      ? Code::Int
-                    : d.is_uint()   ? Code::UInt
-                    : d.is_bfloat() ? Code::Bfloat
-                    : d.is_bool()   ? Code::Bool
-                                    : Code::Float;
+  // Of 8-bit floats DLPack's early versions know nothing: their bits.
+  const Code code = d.is_int()                     ? Code::Int
+                    : d.is_uint() || d.is_float8() ? Code::UInt
+                    : d.is_bfloat()                ? Code::Bfloat
+                    : d.is_bool()                  ? Code::Bool
+                                                   : Code::Float;
   // Sub-byte integers and bool take one byte per element.
   const auto bits = static_cast<uint8_t>(d.element_bytes() * 8);
   return {static_cast<uint8_t>(code), bits, d.lanes};
@@ -87,16 +88,19 @@ std::string extended_dtype(nb::handle object) {
   return name == "bfloat16" || name.starts_with("float8") || name.starts_with("float4") ? name : "";
 }
 
-/// Such an array's bits. Errors: TypeError for those that no tensor has.
-nb::object bits_of(nb::handle object, const std::string& name) {
-  if (name != "bfloat16")
-    throw nb::type_error(
-        text("an array of ",
-             name,
-             ", a dtype that no tensor has\n  needs: its bits as integers\n  hint:  array.view(\"uint8\")")
-            .c_str());
-  return object.attr("view")("uint16");
+/// The dtype of ml_dtypes of that name. Errors: TypeError for those that no tensor has.
+DType extended(const std::string& name) {
+  if (auto dtype = name.starts_with("float4") ? std::nullopt : DType::parse(name)) return *dtype;
+  throw nb::type_error(
+      text("an array of ",
+           name,
+           ", a dtype that no tensor has\n  needs: float8_e4m3fn or float8_e5m2 of ml_dtypes, or the bits as "
+           "integers\n  hint:  array.view(\"uint8\")")
+          .c_str());
 }
+
+/// Such an array's bits.
+nb::object bits_of(nb::handle object, DType dtype) { return object.attr("view")(dtype.bits == 8 ? "uint8" : "uint16"); }
 
 /// The tensor's memory as an array of another library; the tensor lives as long as that.
 nb::ndarray<> array_of(const NDArray& a) {
@@ -106,22 +110,26 @@ nb::ndarray<> array_of(const NDArray& a) {
   return nb::ndarray<>(a.tensor->data(), shape.size(), shape.data(), owner, nullptr, dlpack_of(a.tensor->dtype()));
 }
 
-/// The same for NumPy, which has bfloat16 from ml_dtypes alone.
+/// The same for NumPy, which has bfloat16 and the floats of 8 bits from ml_dtypes alone.
 nb::object numpy_of(const NDArray& a) {
   nb::ndarray<> array = array_of(a);
-  if (!a.tensor->dtype().is_bfloat()) return nb::ndarray<nb::numpy>(array).cast();
+  const DType dtype = a.tensor->dtype();
+  if (!dtype.is_bfloat() && !dtype.is_float8()) return nb::ndarray<nb::numpy>(array).cast();
+  const char* name = dtype.is_bfloat() ? "bfloat16" : dtype.code == DType::Code::e4m3 ? "float8_e4m3fn" : "float8_e5m2";
   auto* kept = new Ref<Tensor>(a.tensor);
   nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Ref<Tensor>*>(p); });
   std::vector<size_t> shape(a.tensor->shape().begin(), a.tensor->shape().end());
   nb::object bits =
-      nb::ndarray<nb::numpy>(a.tensor->data(), shape.size(), shape.data(), owner, nullptr, dlpack_of(DType::UInt(16)))
+      nb::ndarray<nb::numpy>(
+          a.tensor->data(), shape.size(), shape.data(), owner, nullptr, dlpack_of(DType::UInt(dtype.bits)))
           .cast();
   try {
-    return bits.attr("view")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+    return bits.attr("view")(nb::module_::import_("ml_dtypes").attr(name));
   } catch (nb::python_error& e) {
     if (!e.matches(PyExc_ImportError)) throw;
     throw nb::import_error(
-        "NumPy has no bfloat16 of its own\n  needs: the package ml_dtypes\n  hint:  pip install ml_dtypes");
+        text("NumPy has no ", name, " of its own\n  needs: the package ml_dtypes\n  hint:  pip install ml_dtypes")
+            .c_str());
   }
 }
 
@@ -136,7 +144,8 @@ Ref<Tensor> tensor_of(nb::handle object) {
   if (nb::isinstance<NDArray>(object)) return nb::cast<const NDArray&>(object).tensor;
   nb::ndarray<> array;
   if (const std::string name = extended_dtype(object); !name.empty()) {
-    if (nb::try_cast(bits_of(object, name), array)) return shared_with(array, bf16);
+    const DType dtype = extended(name);
+    if (nb::try_cast(bits_of(object, dtype), array)) return shared_with(array, dtype);
   } else if (nb::try_cast(object, array)) {
     return shared_with(array);
   }
@@ -220,10 +229,10 @@ void add_tensors(nb::module_& m) {
     nb::ndarray<nb::ro> readable;
     const bool is_ours = nb::isinstance<NDArray>(array);
     const std::string name = is_ours ? "" : extended_dtype(array);
-    nb::object plain = name.empty() ? array : bits_of(array, name);
-    const Ref<Tensor> from = !is_ours && nb::try_cast(plain, readable)
-                                 ? shared_with(readable, name.empty() ? std::optional<DType>() : bf16)
-                                 : tensor_of(array);
+    const auto dtype = name.empty() ? std::optional<DType>() : extended(name);
+    nb::object plain = dtype ? bits_of(array, *dtype) : array;
+    const Ref<Tensor> from =
+        !is_ours && nb::try_cast(plain, readable) ? shared_with(readable, dtype) : tensor_of(array);
     const Ref<Tensor> out = Tensor::empty(from->shape(), from->dtype());
     std::copy_n(from->data_as<char>(), from->size_bytes(), out->data_as<char>());
     return NDArray{out};

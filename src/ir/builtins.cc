@@ -162,6 +162,8 @@ constexpr Builtin kTable[] = {
     fixed("tir.tvm_call_cpacked_lowered", "call_cpacked_lowered", i32, 0, -1),
     fixed("tir.tvm_check_return", "tvm_check_return", i32, 3, 3),
     fixed("tir.tvm_throw_last_error", "tvm_throw_last_error", kHandle, 0, 0),
+    // The context of a device: an object that the argument makes, and that is made once for each thread.
+    fixed("tir.tvm_thread_context", "tvm_thread_context", kHandle, 1, 1, Effect::pure),
     fixed("tir.start_profile_intrinsic", "start_profile_intrinsic", kHandle, 1, 1),
     fixed("tir.end_profile_intrinsic", "end_profile_intrinsic", kHandle, 1, 1),
     fixed("tir.anylist_getitem", "anylist_getitem", kHandle, 2, 2, Effect::reads),
@@ -299,11 +301,22 @@ Expr call_builtin(std::string_view op, std::vector<Expr> args) {
     case ResultRule::like_first: dtype = args[0]->dtype; break;
     case ResultRule::like_second: dtype = args[1]->dtype; break;
     case ResultRule::fixed:
-      if (b->is_lanewise && !args.empty()) dtype = dtype.with_lanes(args[0]->dtype.lanes);
+      if (b->is_lanewise && !args.empty()) dtype = dtype.with_lanes(args[0]->dtype.all_lanes());
       break;
     default: internal_error(text("the dtype of ", op, " must be given"));
   }
   return call(dtype, std::string(op), std::move(args));
+}
+
+Expr predicated_load(const Expr& load, const Expr& predicate) {
+  return call(load->dtype, "tir.if_then_else", {predicate, load, constant(0, load->dtype)});
+}
+
+std::pair<const BufferLoad*, Expr> as_predicated_load(const Call& call) {
+  const BufferLoad* load = call.op == "tir.if_then_else" ? call.args[1].as<BufferLoad>() : nullptr;
+  const bool is_vector = load && load->dtype.lanes > 1 && call.args[0]->dtype.all_lanes() == load->dtype.all_lanes();
+  if (!is_vector || !equal(call.args[2], constant(0, load->dtype))) return {nullptr, nullptr};
+  return {load, call.args[0]};
 }
 
 Expr if_then_else(Expr condition, Expr true_value, Expr false_value) {

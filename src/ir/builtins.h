@@ -41,6 +41,10 @@ bool has_side_effect(const Expr& e);
 // Calls as their rows describe them: exp(x) is call("tir.exp", {x}) with x's dtype.
 /// Errors: no such builtin; a wrong number of arguments; a rule that does not give the dtype.
 Expr call_builtin(std::string_view op, std::vector<Expr> args);
+/// The lanes of a vector load where `predicate`, a bool of as many lanes, holds; the others are 0 and not read.
+Expr predicated_load(const Expr& load, const Expr& predicate);
+/// The load and the predicate of such an expression; null ones for another.
+std::pair<const BufferLoad*, Expr> as_predicated_load(const Call& call);
 /// Only the arguments whose condition holds are evaluated; constants are folded.
 Expr if_then_else(Expr condition, Expr true_value, Expr false_value);
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/float16.h"
+#include "base/float8.h"
 
 namespace sator {
 
@@ -17,7 +18,7 @@ Expr float_imm(double value, DType dtype) { return make<FloatImm>(dtype, value);
 Expr constant(double value, DType dtype) {
   DType element = dtype.element();
   Expr e = element.is_float() ? float_imm(value, element) : int_imm(static_cast<int64_t>(value), element);
-  return dtype.lanes == 1 ? e : make<Broadcast>(e, int{dtype.lanes});
+  return dtype.lanes == 1 ? e : make<Broadcast>(e, dtype.all_lanes());
 }
 VarRef make_var(std::string name, DType dtype) {
   return make<Var>(std::move(name), dtype, DType::Void(), std::string(), false);
@@ -41,11 +42,11 @@ bool is_int(const Expr& e, int64_t value) {
 void match_dtypes(Expr& a, Expr& b, const char* what) {
   if (a->dtype == b->dtype) return;
   DType x = a->dtype, y = b->dtype;
-  if (x.lanes != y.lanes) {
+  if (x.all_lanes() != y.all_lanes()) {
     if (x.lanes == 1)
-      a = make<Broadcast>(a, int{y.lanes});
+      a = make<Broadcast>(a, y.all_lanes());
     else if (y.lanes == 1)
-      b = make<Broadcast>(b, int{x.lanes});
+      b = make<Broadcast>(b, x.all_lanes());
     else
       fail({.what = text(what, " of ", x, " and ", y),
             .needs = "operands with the same number of lanes",
@@ -95,6 +96,7 @@ int64_t wrapped(int64_t v, DType d) {
 
 double rounded(double v, DType d) {
   if (d.bits == 32) return static_cast<float>(v);
+  if (d.is_float8()) return f8_to_f32(f32_to_f8(static_cast<float>(v), d.code), d.code);
   if (d.is_bfloat()) return bf16_to_f32(f32_to_bf16(static_cast<float>(v)));
   if (d.bits == 16) return f16_to_f32(f32_to_f16(static_cast<float>(v)));
   return v;
@@ -307,9 +309,9 @@ Expr cast_to(DType dtype, Expr value) {
         return int_imm(wrapped(static_cast<int64_t>(f->value), dtype), dtype);
     }
   } else if (value->dtype.lanes == 1 && dtype.lanes > 1) {
-    return make<Broadcast>(cast_to(dtype.element(), value), int{dtype.lanes});
+    return make<Broadcast>(cast_to(dtype.element(), value), dtype.all_lanes());
   } else if (const Broadcast* b = value.as<Broadcast>();
-             b && dtype.lanes == value->dtype.lanes && b->value->dtype.lanes == 1) {
+             b && dtype.all_lanes() == value->dtype.all_lanes() && b->value->dtype.lanes == 1) {
     return make<Broadcast>(cast_to(dtype.element(), b->value), b->lanes);
   }
   return make<Cast>(dtype, std::move(value));
@@ -322,6 +324,29 @@ Expr call(DType dtype, std::string op, std::vector<Expr> args) {
 RangeRef range_of(Expr extent) {
   Expr zero = int_imm(0, extent->dtype);
   return make<Range>(zero, std::move(extent));
+}
+
+Expr lane_count(Lanes lanes, DType dtype) {
+  Expr count = int_imm(lanes.count, dtype);
+  return lanes.scalable ? make<Mul>(cast_to(dtype, call(i32, "tir.vscale", {})), count) : count;
+}
+
+std::optional<Lanes> as_lanes(const Expr& count) {
+  auto small = [](const Expr& e) {
+    auto v = as_int(e);
+    return v && *v >= 1 && *v <= 65535 ? v : std::nullopt;
+  };
+  if (auto v = small(count)) return Lanes(static_cast<int>(*v));
+  const Mul* product = count.as<Mul>();
+  if (!product) return {};
+  auto is_vscale = [](Expr e) {
+    if (const Cast* c = e.as<Cast>()) e = c->value;
+    const Call* c = e.as<Call>();
+    return c && c->op == "tir.vscale";
+  };
+  for (const auto& [scale, factor] : {std::pair(product->a, product->b), std::pair(product->b, product->a)})
+    if (auto v = small(factor); v && is_vscale(scale)) return Lanes(static_cast<int>(*v), true);
+  return {};
 }
 
 NodeMap substitutions(const VarMap& map) {

@@ -76,7 +76,7 @@ template <class T>
 struct CompareNode : Node<T, ExprNode> {
   Expr a, b;
   static constexpr auto fields() { return std::tuple{field("a", &T::a), field("b", &T::b)}; }
-  void finish() { this->dtype = DType::Bool(a->dtype.lanes); }
+  void finish() { this->dtype = DType::Bool(a->dtype.all_lanes()); }
 };
 struct EQ final : CompareNode<EQ> {};
 struct NE final : CompareNode<NE> {};
@@ -90,7 +90,7 @@ struct Or final : CompareNode<Or> {};
 struct Not final : Node<Not, ExprNode> {
   Expr a;
   static constexpr auto fields() { return std::tuple{field("a", &Not::a)}; }
-  void finish() { dtype = DType::Bool(a->dtype.lanes); }
+  void finish() { dtype = DType::Bool(a->dtype.all_lanes()); }
 };
 
 /// Both values are evaluated (unlike the call tir.if_then_else), then one is taken.
@@ -152,7 +152,7 @@ struct BufferLoad final : Node<BufferLoad, ExprNode> {
   void finish() {
     dtype = buffer->dtype;
     if (!indices.empty() && indices.back()->dtype.lanes > 1)
-      dtype = dtype.with_lanes(dtype.lanes * indices.back()->dtype.lanes);
+      dtype = dtype.with_lanes(dtype.all_lanes() * indices.back()->dtype.all_lanes());
   }
 };
 
@@ -175,22 +175,22 @@ struct Let final : Node<Let, ExprNode> {
   void finish() { dtype = body->dtype; }
 };
 
-/// base, base + stride, ...: `lanes` values.
+/// base, base + stride, ...: as many values as `lanes` says.
 struct Ramp final : Node<Ramp, ExprNode> {
   Expr base, stride;
-  int lanes = 1;
+  Lanes lanes;
   static constexpr auto fields() {
     return std::tuple{field("base", &Ramp::base), field("stride", &Ramp::stride), field("lanes", &Ramp::lanes)};
   }
-  void finish() { dtype = base->dtype.with_lanes(base->dtype.lanes * lanes); }
+  void finish() { dtype = base->dtype.with_lanes(base->dtype.all_lanes() * lanes); }
 };
 struct Broadcast final : Node<Broadcast, ExprNode> {
   Expr value;
-  int lanes = 1;
+  Lanes lanes;
   static constexpr auto fields() {
     return std::tuple{field("value", &Broadcast::value), field("lanes", &Broadcast::lanes)};
   }
-  void finish() { dtype = value->dtype.with_lanes(value->dtype.lanes * lanes); }
+  void finish() { dtype = value->dtype.with_lanes(value->dtype.all_lanes() * lanes); }
 };
 /// Lanes picked by constant indices from the vectors laid end to end.
 struct Shuffle final : Node<Shuffle, ExprNode> {
@@ -285,6 +285,10 @@ inline Expr load(BufferRef buffer, std::vector<Expr> indices) {
   return make<BufferLoad>(std::move(buffer), std::move(indices));
 }
 RangeRef range_of(Expr extent);
+/// The number of lanes as an expression: 4, or `T.vscale() * 4`.
+Expr lane_count(Lanes lanes, DType dtype = i32);
+/// The lanes that the expression counts, as lane_count() writes it or with the factors swapped; nothing for another one.
+std::optional<Lanes> as_lanes(const Expr& count);
 
 using VarMap = std::unordered_map<VarRef, Expr>;
 using BufferMap = std::unordered_map<BufferRef, BufferRef>;

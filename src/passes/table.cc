@@ -23,7 +23,7 @@ namespace {
 /// A pass of the lowering, on every tensor program of the module.
 Pass over_programs(const LowerPass& lower) {
   auto run = [step = lower](const ModuleRef& module, const PassContext& ctx) {
-    LowerOptions options{.config = ctx.config, .note = [&](const Reason& reason) {
+    LowerOptions options{.config = ctx.config, .target = ctx.target, .note = [&](const Reason& reason) {
                            ctx.say(std::string(step.name), text(reason.what, ": ", reason.hint));
                          }};
     ModuleRef out = module;

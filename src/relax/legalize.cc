@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/float16.h"
+#include "base/float8.h"
 #include "relax/builder.h"
 #include "relax/ops/table.h"
 
@@ -20,6 +21,7 @@ Expr scalar_of(const RExpr& e) {
   if (d == f64) return float_imm(*static_cast<const double*>(at), d);
   if (d == f16) return float_imm(f16_to_f32(*static_cast<const uint16_t*>(at)), d);
   if (d == bf16) return float_imm(bf16_to_f32(*static_cast<const uint16_t*>(at)), d);
+  if (d.is_float8()) return float_imm(f8_to_f32(*static_cast<const uint8_t*>(at), d.code), d);
   switch (d.bytes()) {
     case 1: return int_imm(d.is_int() ? *static_cast<const int8_t*>(at) : *static_cast<const uint8_t*>(at), d);
     case 2: return int_imm(d.is_int() ? *static_cast<const int16_t*>(at) : *static_cast<const uint16_t*>(at), d);

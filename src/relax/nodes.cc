@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/float16.h"
+#include "base/float8.h"
 #include "tir/analysis.h"
 #include "tir/nodes.h"
 
@@ -16,6 +17,7 @@ namespace {
 bool is_nan(const runtime::Tensor& t, int64_t i) {
   DType d = t.dtype();
   if (!d.is_float()) return false;
+  if (d.is_float8()) return std::isnan(f8_to_f32(t.data_as<uint8_t>()[i], d.code));
   if (d.bits == 16) return (t.data_as<uint16_t>()[i] & 0x7fff) > (d.is_bfloat() ? 0x7f80 : 0x7c00);
   return d == f32 ? std::isnan(t.data_as<float>()[i]) : std::isnan(t.data_as<double>()[i]);
 }
@@ -114,6 +116,8 @@ RExpr scalar_constant(double value, DType dtype) {
     *t->data_as<float>() = static_cast<float>(value);
   else if (dtype == f16)
     *t->data_as<uint16_t>() = f32_to_f16(static_cast<float>(value));
+  else if (dtype.is_float8())
+    *t->data_as<uint8_t>() = f32_to_f8(static_cast<float>(value), dtype.code);
   else if (dtype == bf16)
     *t->data_as<uint16_t>() = f32_to_bf16(static_cast<float>(value));
   else {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/float16.h"
+#include "base/float8.h"
 #include "relax/ops/table.h"
 #include "relax/parse_impl.h"
 
@@ -169,6 +170,8 @@ void store(GraphEvaluator& ev, const tir::Value& v, DType dtype, char* at, Place
     *reinterpret_cast<float*>(at) = static_cast<float>(real);
   else if (dtype == f16)
     *reinterpret_cast<uint16_t*>(at) = f32_to_f16(static_cast<float>(real));
+  else if (dtype.is_float8())
+    *reinterpret_cast<uint8_t*>(at) = f32_to_f8(static_cast<float>(real), dtype.code);
   else if (dtype == bf16)
     *reinterpret_cast<uint16_t*>(at) = f32_to_bf16(static_cast<float>(real));
   else

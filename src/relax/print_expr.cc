@@ -1,4 +1,5 @@
 #include "base/float16.h"
+#include "base/float8.h"
 #include "relax/ops/table.h"
 #include "relax/print_impl.h"
 #include "relax/struct_info.h"
@@ -180,6 +181,7 @@ Doc element_doc(const runtime::Tensor& t, int64_t i) {
   DType d = t.dtype();
   const char* at = static_cast<const char*>(t.data()) + i * d.bytes();
   auto get = [&]<class T>(T) { return *reinterpret_cast<const T*>(at); };
+  if (d.is_float8()) return real_doc(static_cast<double>(f8_to_f32(get(uint8_t()), d.code)));
   if (d == f64) return real_doc(get(double()));
   if (d == f32) return real_doc(static_cast<double>(get(float())));
   if (d == f16) return real_doc(static_cast<double>(f16_to_f32(get(uint16_t()))));

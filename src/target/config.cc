@@ -1,5 +1,6 @@
 #include "target/config.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/text.h"
@@ -62,6 +63,24 @@ TargetConfigRef target_attr(const Attrs& attrs) {
   if (at == attrs.end()) return nullptr;
   if (const StringImm* text = at->second.as<StringImm>()) return target_from_text(text->value);
   return cast<TargetConfig>(at->second);
+}
+
+bool has_scalable_vectors(const TargetConfigRef& target) {
+  if (!target) return false;
+  const std::string triple = string_attr(target->config, "mtriple").value_or("");
+  auto features = target->config.find("mattr");
+  if (!triple.starts_with("aarch64") || features == target->config.end()) return false;
+  auto names_sve = [](std::string_view all) {
+    for (std::string_view word : split(all, ','))
+      if (trim(word).starts_with("+sve")) return true;
+    return false;
+  };
+  if (const StringImm* all = features->second.as<StringImm>()) return names_sve(all->value);
+  const Array* list = features->second.as<Array>();
+  return list && std::ranges::any_of(list->items, [&](const NodeRef& item) {
+           const StringImm* feature = item->as<StringImm>();
+           return feature && names_sve(feature->value);
+         });
 }
 
 TargetDevice device_of(const TargetConfigRef& target) {

@@ -22,6 +22,10 @@ TargetConfigRef without_host(const TargetConfigRef& target);
 /// The attribute "target" of a function, given as a configuration or as its text; null if there is none.
 TargetConfigRef target_attr(const Attrs& attrs);
 
+/// Whether code for the target may use vectors whose number of lanes the machine decides: an AArch64 with "+sve" among its
+/// features ("mattr"). Null: no.
+bool has_scalable_vectors(const TargetConfigRef& target);
+
 /// What runs code of a target's kind (target/kinds.h); an unknown one is a device of its own name.
 struct TargetDevice {
   std::string name;        ///< "cpu", "cuda", ...: code of one device calls other code of it directly

@@ -65,6 +65,7 @@ uint64_t bits_of(const Value& v, Machine& m, int l) {
   double x = v.f->eval(m, l);
   if (d.bits == 64) return std::bit_cast<uint64_t>(x);
   if (d.bits == 32) return std::bit_cast<uint32_t>(static_cast<float>(x));
+  if (d.is_float8()) return f32_to_f8(static_cast<float>(x), d.code);
   return d.is_bfloat() ? f32_to_bf16(static_cast<float>(x)) : f32_to_f16(static_cast<float>(x));
 }
 
@@ -86,6 +87,7 @@ uint64_t reinterpreted_bits(const Value& v, int to_bits, Machine& m, int l) {
 double float_from_bits(uint64_t bits, DType d) {
   if (d.bits == 64) return std::bit_cast<double>(bits);
   if (d.bits == 32) return std::bit_cast<float>(static_cast<uint32_t>(bits));
+  if (d.is_float8()) return f8_to_f32(static_cast<uint8_t>(bits), d.code);
   return d.is_bfloat() ? bf16_to_f32(static_cast<uint16_t>(bits)) : f16_to_f32(static_cast<uint16_t>(bits));
 }
 

@@ -7,25 +7,19 @@
 
 namespace sator::tir::interp {
 
-double Round::to_f16(double v) {
-  // Through float first would round twice: odd rounding keeps the sticky bit.
+/// Rounding to float and then to fewer bits would round twice: odd rounding keeps the sticky bit.
+static float to_odd_float(double v) {
   float f = static_cast<float>(v);
   if (static_cast<double>(f) != v && std::isfinite(f)) {
     uint32_t bits = std::bit_cast<uint32_t>(f);
     if ((bits & 1) == 0)
       f = std::bit_cast<float>(std::fabs(static_cast<double>(f)) < std::fabs(v) ? bits + 1 : bits - 1);
   }
-  return f16_to_f32(f32_to_f16(f));
+  return f;
 }
-double Round::to_bf16(double v) {
-  float f = static_cast<float>(v);
-  if (static_cast<double>(f) != v && std::isfinite(f)) {
-    uint32_t bits = std::bit_cast<uint32_t>(f);
-    if ((bits & 1) == 0)
-      f = std::bit_cast<float>(std::fabs(static_cast<double>(f)) < std::fabs(v) ? bits + 1 : bits - 1);
-  }
-  return bf16_to_f32(f32_to_bf16(f));
-}
+double Round::to_f16(double v) { return f16_to_f32(f32_to_f16(to_odd_float(v))); }
+double Round::to_bf16(double v) { return bf16_to_f32(f32_to_bf16(to_odd_float(v))); }
+double Round::to_f8(double v, DType::Code format) { return f8_to_f32(f32_to_f8(to_odd_float(v), format), format); }
 
 namespace {
 
@@ -157,6 +151,7 @@ int64_t read_int(const uint8_t* p, DType d) {
 double read_float(const uint8_t* p, DType d) {
   if (d.bits == 32) return read<float>(p);
   if (d.bits == 64) return read<double>(p);
+  if (d.is_float8()) return f8_to_f32(*p, d.code);
   return d.is_bfloat() ? bf16_to_f32(read<uint16_t>(p)) : f16_to_f32(read<uint16_t>(p));
 }
 
@@ -332,6 +327,7 @@ Value Compiler::shuffle(const Shuffle& n) {
 }
 
 Value Compiler::value(const Expr& e) {
+  if (e->dtype.is_scalable) unsupported(text("a vector of ", e->dtype, ", whose number of lanes a machine decides,"));
   DType d = e->dtype;
   auto binary = [&](const auto& n, auto int_op, auto float_op) {
     Value a = value(n.a), b = value(n.b);

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/float16.h"
+#include "base/float8.h"
 #include "tir/interp.h"
 #include "tir/interp_races.h"
 
@@ -165,18 +166,27 @@ struct Wrap {
 
 /// Rounds to a floating dtype.
 struct Round {
-  enum class To : uint8_t { f64, f32, f16, bf16 } to;
-  explicit Round(DType d) : to(d.is_bfloat() ? To::bf16 : d.bits == 64 ? To::f64 : d.bits == 32 ? To::f32 : To::f16) {}
+  enum class To : uint8_t { f64, f32, f16, bf16, e4m3, e5m2 } to;
+  explicit Round(DType d)
+      : to(d.is_bfloat()                 ? To::bf16
+           : d.code == DType::Code::e4m3 ? To::e4m3
+           : d.code == DType::Code::e5m2 ? To::e5m2
+           : d.bits == 64                ? To::f64
+           : d.bits == 32                ? To::f32
+                                         : To::f16) {}
   double operator()(double v) const {
     switch (to) {
       case To::f32: return static_cast<float>(v);
       case To::f64: return v;
       case To::f16: return to_f16(v);
+      case To::e4m3: return to_f8(v, DType::Code::e4m3);
+      case To::e5m2: return to_f8(v, DType::Code::e5m2);
       default: return to_bf16(v);
     }
   }
   static double to_f16(double v);
   static double to_bf16(double v);
+  static double to_f8(double v, DType::Code format);
 };
 
 /// An access: where an element of a buffer lies.

@@ -68,6 +68,8 @@ void write_float(uint8_t* p, double v, DType d) {
     write(p, static_cast<float>(v));
   else if (d.bits == 64)
     write(p, v);
+  else if (d.is_float8())
+    write(p, f32_to_f8(static_cast<float>(v), d.code));
   else
     write(p, d.is_bfloat() ? f32_to_bf16(static_cast<float>(v)) : f32_to_f16(static_cast<float>(v)));
 }

@@ -275,10 +275,6 @@ Value Evaluator::call_method(const Method& method, const Expression& e) {
               e,
               is_store ? std::vector<std::string_view>{"begin", "value", "predicate"}
                        : std::vector<std::string_view>{"begin", "dtype", "predicate"});
-  if (a.find("predicate"))
-    a.fail({.what = text(method.name, " with a predicate"),
-            .needs = "an unconditional access",
-            .hint = "put it under an 'if'"});
   std::vector<Expr> indices = a.exprs("begin");
   if (indices.size() != buffer->shape.size())
     a.fail({.what = text(indices.size(), " indices for the buffer ", buffer->name, " of rank ", buffer->rank()),
@@ -286,11 +282,24 @@ Value Evaluator::call_method(const Method& method, const Expression& e) {
             .hint = "one index per dimension"});
   Expr value;
   DType dtype = is_store ? (value = a.expr("value"))->dtype : a.dtype("dtype", buffer->dtype);
-  int factor = dtype.lanes / buffer->dtype.lanes;
-  if (factor > 1 && !indices.empty() && indices.back()->dtype.is_scalar())
-    indices.back() = make<Ramp>(indices.back(), int_imm(1, indices.back()->dtype), int{factor});
-  if (!is_store) return load(buffer, std::move(indices));
-  return NodeRef(store(buffer, std::move(value), std::move(indices)));
+  const Lanes factor(dtype.lanes / buffer->dtype.lanes, dtype.is_scalable && !buffer->dtype.is_scalable);
+  if (factor.count > 1 && !indices.empty() && indices.back()->dtype.is_scalar())
+    indices.back() = make<Ramp>(indices.back(), int_imm(1, indices.back()->dtype), Lanes(factor));
+  Expr predicate = a.find("predicate") ? a.expr("predicate") : nullptr;
+  auto check = [&](DType accessed) {
+    if (!predicate || (accessed.lanes > 1 && predicate->dtype == DType::Bool(accessed.all_lanes()))) return;
+    a.fail({.what = text("a predicate of dtype ", predicate->dtype, " for an access of ", accessed),
+            .needs = "a vector of truth values with as many lanes as the access, which is a vector",
+            .hint = "T.get_active_lane_mask(dtype, base, limit) makes one"});
+  };
+  if (!is_store) {
+    Expr loaded = load(buffer, std::move(indices));
+    check(loaded->dtype);
+    return predicate ? predicated_load(loaded, predicate) : loaded;
+  }
+  check(dtype);
+  Stmt stored = store(buffer, std::move(value), std::move(indices));
+  return NodeRef(predicate ? Stmt(make<IfThenElse>(predicate, stored, Stmt())) : stored);
 }
 
 Value Evaluator::access_ptr(const Buffer& buffer, const Expression& e) {

@@ -431,7 +431,12 @@ std::vector<Expr> Evaluator::to_indices(const Subscript& s, Place place) {
       out.push_back(i.start);
       continue;
     }
-    auto span = as_int(extent_between(i.start, i.stop));
+    const Expr extent = extent_between(i.start, i.stop);
+    if (std::optional<Lanes> all = as_lanes(extent); all && all->scalable && all->count > 1 && !i.step) {
+      out.push_back(make<Ramp>(i.start, int_imm(1, i.start->dtype), *all));
+      continue;
+    }
+    auto span = as_int(extent);
     auto step = i.step ? as_int(i.step) : std::optional<int64_t>(1);
     int64_t lanes =
         span && step && *step > 0 ? ceildiv(int_imm(*span, i64), int_imm(*step, i64)).as<IntImm>()->value : 0;

@@ -33,7 +33,7 @@ Expr absolute(const Expr& x) {
 Expr is_nan(const Expr& x) {
   if (x->dtype.is_integer() || x->dtype.is_bool()) return bool_imm(false);
   if (const FloatImm* f = x.as<FloatImm>()) return bool_imm(std::isnan(f->value));
-  if (x->dtype.bits == 16) return call_builtin("tir.isnan", {cast_to(f32.with_lanes(x->dtype.lanes), x)});
+  if (x->dtype.bits <= 16) return call_builtin("tir.isnan", {cast_to(f32.with_lanes(x->dtype.all_lanes()), x)});
   return call_builtin("tir.isnan", {x});
 }
 
@@ -45,10 +45,12 @@ Expr is_inf(const Expr& x) {
 Expr limit_value(DType d, bool is_max) {
   if (d.is_bool()) return bool_imm(is_max);
   if (d.is_integer()) return int_imm(is_max ? max_int(d) : min_int(d), d);
-  double largest = d.is_bfloat()  ? 3.3895313892515355e38
-                   : d.bits == 16 ? 65504.0
-                   : d.bits == 32 ? static_cast<double>(std::numeric_limits<float>::max())
-                                  : std::numeric_limits<double>::max();
+  double largest = d.is_bfloat()                 ? 3.3895313892515355e38
+                   : d.code == DType::Code::e4m3 ? 448.0
+                   : d.code == DType::Code::e5m2 ? 57344.0
+                   : d.bits == 16                ? 65504.0
+                   : d.bits == 32                ? static_cast<double>(std::numeric_limits<float>::max())
+                                                 : std::numeric_limits<double>::max();
   return float_imm(is_max ? largest : -largest, d);
 }
 
@@ -166,26 +168,32 @@ Value fn_reinterpret(Evaluator& ev, const Expression& call) {
   return Expr(sator::call(d, "tir.reinterpret", {x}));
 }
 
+/// The argument `lanes` of a vector of elements of `element`: an integer, or `T.vscale() * 4`.
+Lanes lanes_argument(const Arguments& a, DType element) {
+  std::optional<Lanes> lanes = as_lanes(a.expr("lanes"));
+  if (!lanes || lanes->count < 2 || lanes->count * element.lanes > 65535 || (lanes->scalable && element.is_scalable))
+    a.fail({.what = text("a vector of ", a.expr("lanes"), " values of ", element),
+            .needs = "2 to 65535 lanes, or T.vscale() times that many",
+            .hint = "use the value itself where there is one lane"});
+  return *lanes;
+}
+
 Value fn_ramp(Evaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"base", "stride", "lanes"});
   Expr base = a.expr("base");
   Expr stride = ev.to_expr_like(a.need("stride"), base->dtype, call.place);
-  int64_t lanes = a.integer("lanes");
-  if (lanes < 2 || lanes * base->dtype.lanes > 65535 || !base->dtype.is_integer() || base->dtype != stride->dtype)
+  Lanes lanes = lanes_argument(a, base->dtype);
+  if (!base->dtype.is_integer() || base->dtype != stride->dtype)
     a.fail({.what = text("a ramp of ", lanes, " lanes from ", base->dtype, " in steps of ", stride->dtype),
-            .needs = "integers of one dtype, 2 to 65535 lanes",
+            .needs = "integers of one dtype",
             .hint = "cast the base or the step"});
-  return Expr(make<Ramp>(std::move(base), std::move(stride), static_cast<int>(lanes)));
+  return Expr(make<Ramp>(std::move(base), std::move(stride), lanes));
 }
 Value fn_broadcast(Evaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"value", "lanes"});
   Expr value = a.expr("value");
-  int64_t lanes = a.integer("lanes");
-  if (lanes < 2 || lanes * value->dtype.lanes > 65535)
-    a.fail({.what = text("a broadcast to ", lanes, " lanes"),
-            .needs = "2 to 65535 lanes",
-            .hint = "use the value itself"});
-  return Expr(make<Broadcast>(std::move(value), static_cast<int>(lanes)));
+  Lanes lanes = lanes_argument(a, value->dtype);
+  return Expr(make<Broadcast>(std::move(value), lanes));
 }
 Value fn_shuffle(Evaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"vectors", "indices"});

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "base/float16.h"
+#include "base/float8.h"
 #include "ir/builtins.h"
 #include "tir/parse_impl.h"
 
@@ -298,6 +299,8 @@ void append_element(std::string& bytes, const Expr& e, DType dtype) {
     raw = std::bit_cast<uint64_t>(value);
   else if (dtype.bits == 32)
     raw = std::bit_cast<uint32_t>(static_cast<float>(value));
+  else if (dtype.is_float8())
+    raw = f32_to_f8(static_cast<float>(value), dtype.code);
   else
     raw = dtype.is_bfloat() ? f32_to_bf16(static_cast<float>(value)) : f32_to_f16(static_cast<float>(value));
   bytes.append(reinterpret_cast<const char*>(&raw), dtype.element_bytes());

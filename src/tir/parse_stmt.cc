@@ -246,13 +246,13 @@ void FunctionParser::augmented_assign(const Statement& s) {
 
 Stmt FunctionParser::make_store(const BufferRef& buffer, Expr value, std::vector<Expr> indices, Place place) {
   DType wanted = buffer->dtype;
-  if (!indices.empty()) wanted = wanted.with_lanes(wanted.lanes * indices.back()->dtype.lanes);
+  if (!indices.empty()) wanted = wanted.with_lanes(wanted.all_lanes() * indices.back()->dtype.all_lanes());
   if (indices.size() != buffer->shape.size())
     fail(place,
          {.what = text(indices.size(), " indices for the buffer ", buffer->name, " of rank ", buffer->rank()),
           .needs = text(buffer->rank(), " indices"),
           .hint = "one index per dimension"});
-  if (wanted.lanes != value->dtype.lanes || value->dtype.is_handle() != wanted.is_handle())
+  if (wanted.all_lanes() != value->dtype.all_lanes() || value->dtype.is_handle() != wanted.is_handle())
     fail(place,
          {.what = text("a value of dtype ", value->dtype, " stored as ", wanted, " in ", buffer->name),
           .needs = "a number with as many lanes",
@@ -429,7 +429,7 @@ void FunctionParser::if_then_else(const Statement& s) {
     return;
   }
   Expr condition = to_expr(v, s.value.place);
-  if (!condition->dtype.is_bool() || condition->dtype.lanes != 1)
+  if (!condition->dtype.is_bool())
     fail(s.value.place,
          {.what = text("a condition of dtype ", condition->dtype), .needs = "a bool", .hint = "compare it with 0"});
   Stmt then_case = branch(s.body), else_case;

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/float16.h"
+#include "base/float8.h"
 #include "ir/builtins.h"
 #include "tir/print.h"
 #include "tir/print_impl.h"
@@ -135,6 +136,8 @@ std::vector<Doc> data_docs(const std::string& bytes, DType dtype) {
         v = std::bit_cast<double>(raw);
       else if (size == 4)
         v = std::bit_cast<float>(static_cast<uint32_t>(raw));
+      else if (dtype.is_float8())
+        v = f8_to_f32(static_cast<uint8_t>(raw), dtype.code);
       else
         v = dtype.is_bfloat() ? bf16_to_f32(static_cast<uint16_t>(raw)) : f16_to_f32(static_cast<uint16_t>(raw));
       out.push_back(real_doc(v));
@@ -217,7 +220,13 @@ std::vector<StmtDoc> ScriptPrinter::print_stmt(const Stmt& stmt) {
         d.head = printer.marked(std::move(d.head), n);
         return one(std::move(d));
       },
-      [&](const IfThenElse& n) { return print_if(n); },
+      [&](const IfThenElse& n) -> Docs {
+        const BufferStore* store = n.else_case ? nullptr : n.then_case.as<BufferStore>();
+        if (!store || n.condition->dtype.lanes == 1 ||
+            n.condition->dtype.all_lanes() != store->value->dtype.all_lanes())
+          return print_if(n);
+        return line(predicated(*store->buffer, store->indices, store->value, n.condition));
+      },
       [&](const While& n) -> Docs {
         Doc head("while ");
         head += print(n.condition);

@@ -41,14 +41,16 @@ IterVarRef reduce_axis(Expr extent, std::string name) {
   return reduce_axis(zero, std::move(extent), std::move(name));
 }
 
-Expr is_nan(const Expr& x) { return call(boolean, "tir.isnan", {x->dtype.bits == 16 ? cast_to(f32, x) : x}); }
+Expr is_nan(const Expr& x) { return call(boolean, "tir.isnan", {x->dtype.bits <= 16 ? cast_to(f32, x) : x}); }
 
 Expr min_value(DType d) {
   if (d.is_float()) {
-    double lowest = d.is_bfloat()  ? -0x1.FEp127
-                    : d.bits == 16 ? -65504.0
-                    : d.bits == 32 ? -static_cast<double>(std::numeric_limits<float>::max())
-                                   : std::numeric_limits<double>::lowest();
+    double lowest = d.is_bfloat()                 ? -0x1.FEp127
+                    : d.code == DType::Code::e4m3 ? -448.0
+                    : d.code == DType::Code::e5m2 ? -57344.0
+                    : d.bits == 16                ? -65504.0
+                    : d.bits == 32                ? -static_cast<double>(std::numeric_limits<float>::max())
+                                                  : std::numeric_limits<double>::lowest();
     return float_imm(lowest, d);
   }
   return int_imm(d.is_bool() ? 0 : min_int(d), d);

@@ -227,7 +227,7 @@ class Verifier {
   }
 
   void choice(const Expr& by, const Expr& yes, const Expr& no, const NodeBase& where) {
-    const bool lanes_agree = by->dtype.lanes == 1 || by->dtype.lanes == yes->dtype.lanes;
+    const bool lanes_agree = by->dtype.lanes == 1 || by->dtype.all_lanes() == yes->dtype.all_lanes();
     if (by->dtype.is_bool() && yes->dtype == no->dtype && lanes_agree) return;
     add({.what = text("a choice by ", by->dtype, " between ", yes->dtype, " and ", no->dtype),
          .needs = "a bool, or one for each lane, and two values of one dtype"},
@@ -274,7 +274,7 @@ class Verifier {
         },
         [&](const Cast& n) {
           expr(n.value, where);
-          if (n.dtype.lanes != n.value->dtype.lanes)
+          if (n.dtype.all_lanes() != n.value->dtype.all_lanes())
             add({.what = text("a cast of ", n.value->dtype, " to ", n.dtype), .needs = "as many lanes"}, n);
         },
         [&](const BufferLoad& n) { access(*n.buffer, n.indices, where); },
@@ -290,7 +290,7 @@ class Verifier {
         [&](const Ramp& n) {
           expr(n.base, where);
           expr(n.stride, where);
-          if (n.base->dtype != n.stride->dtype || n.lanes < 1)
+          if (n.base->dtype != n.stride->dtype || n.lanes.count < 1)
             add({.what = text("a ramp of ", n.lanes, " lanes from ", n.base->dtype, " by ", n.stride->dtype),
                  .needs = "one integer dtype, at least one lane"},
                 n);
@@ -504,7 +504,7 @@ class Verifier {
           access(*n.buffer, n.indices, n);
           expr(n.value, n);
           DType wanted = n.buffer->dtype;
-          if (!n.indices.empty()) wanted = wanted.with_lanes(wanted.lanes * n.indices.back()->dtype.lanes);
+          if (!n.indices.empty()) wanted = wanted.with_lanes(wanted.all_lanes() * n.indices.back()->dtype.all_lanes());
           if (n.value->dtype != wanted)
             add({.what = text("a ", n.value->dtype, " stored as ", wanted, " in ", n.buffer->name),
                  .needs = "the dtype of the buffer",

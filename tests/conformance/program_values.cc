@@ -199,12 +199,15 @@ std::optional<Value> program_attribute(Evaluator& ev, const Value& object, const
       return out;
     }
   }
+  auto number_of = [](Lanes lanes) {
+    return lanes.scalable ? Value(lane_count(lanes)) : Value(Integer{lanes.count, false});
+  };
   if (const Ramp* n = e.as<Ramp>()) {
     if (name == "base") return n->base;
     if (name == "stride") return n->stride;
-    if (name == "lanes") return Integer{n->lanes, false};
+    if (name == "lanes") return number_of(n->lanes);
   }
-  if (const Broadcast* n = e.as<Broadcast>(); n && name == "lanes") return Integer{n->lanes, false};
+  if (const Broadcast* n = e.as<Broadcast>(); n && name == "lanes") return number_of(n->lanes);
   if (const Select* n = e.as<Select>()) {
     if (name == "condition") return n->condition;
     if (name == "true_value") return n->true_value;

@@ -11,6 +11,7 @@
 
 #include "arith/analyzer.h"
 #include "base/float16.h"
+#include "base/float8.h"
 #include "codegen/signature.h"
 #include "runtime/thread_pool.h"
 
@@ -66,6 +67,8 @@ void RandomArguments::Array::set(int64_t i, double v) {
     put(static_cast<float>(v));
   else if (dtype == f64)
     put(v);
+  else if (dtype.is_float8())
+    put(f32_to_f8(static_cast<float>(v), dtype.code));
   else if (dtype.is_bfloat())
     put(f32_to_bf16(static_cast<float>(v)));
   else if (dtype.is_float())
@@ -88,6 +91,7 @@ double RandomArguments::Array::get(int64_t i) const {
   };
   if (dtype == f32) return as(float());
   if (dtype == f64) return as(double());
+  if (dtype.is_float8()) return f8_to_f32(as(uint8_t()), dtype.code);
   if (dtype.is_bfloat()) return bf16_to_f32(as(uint16_t()));
   if (dtype.is_float()) return f16_to_f32(as(uint16_t()));
   if (dtype.bytes() == 1) return dtype.is_int() ? as(int8_t()) : as(uint8_t());
@@ -149,8 +153,15 @@ RandomArguments::RandomArguments(const tir::PrimFunc& func, uint64_t seed, Value
 }
 
 void RandomArguments::interpret(const tir::PrimFuncRef& func, int64_t max_iterations, bool detect_races) {
+  // A function may take the same elements by their bits.
+  std::vector<tir::Argument> args = args_;
+  for (size_t i = 0; i < args.size() && i < func->params.size(); ++i) {
+    auto* array = std::get_if<tir::ArrayView>(&args[i]);
+    const BufferRef buffer = array ? func->buffer_of(func->params[i]) : nullptr;
+    if (buffer && buffer->dtype == DType::UInt(array->dtype.bits)) array->dtype = buffer->dtype;
+  }
   tir::Interpreter(func).run(
-      args_, {.detect_uninitialised = true, .detect_races = detect_races, .max_iterations = max_iterations});
+      args, {.detect_uninitialised = true, .detect_races = detect_races, .max_iterations = max_iterations});
 }
 
 std::string RandomArguments::call(SatorKernel kernel, const tir::PrimFunc& func) {

@@ -174,6 +174,44 @@ class _Buffer:
         """The element at an index per dimension."""
         return _core.make(_core.tir.BufferLoad, [self, list(indices) if isinstance(indices, tuple) else [indices]])
 
+    def vload(self, begin, dtype=None, predicate=None):
+        """Elements from `begin` on: one, or a vector of `dtype`; with a predicate those lanes where it holds, 0 in the others."""
+        return _called_on(self, "vload", {"begin": begin, "dtype": dtype, "predicate": predicate})
+
+    def vstore(self, begin, value, predicate=None):
+        """The statement that stores a value from `begin` on; with a predicate the lanes where it holds."""
+        return _called_on(self, "vstore", {"begin": begin, "value": value, "predicate": predicate})
+
+
+def _called_on(buffer, method, given):
+    """What the method gives in a script."""
+    names = {"buffer": buffer, **{k: v for k, v in given.items() if v is not None}}
+    words = ", ".join(f"{k}={k}" for k in names if k != "buffer")
+    return _core.evaluate(f"buffer.{method}({words})", lambda name: (names[name],) if name in names else None)
+
+
+@extends(_core.tir.IterVar)
+class _IterVar:
+    """An iterator; of type ThreadIndex an axis of threads, which `T.attr` takes."""
+
+    DataPar, ThreadIndex, CommReduce, Ordered, DimInfo, Unrolled, Vectorized, Parallelized, Tensorized = range(9)
+
+    @property
+    def iter_type(self):
+        """One of the numbers above; `kind` is ours."""
+        return (self.DataPar, self.CommReduce, self.Ordered, self.DimInfo)[int(self.kind)]
+
+    def __init__(self, dom, var, iter_type, thread_tag="", span=None):
+        kinds = {self.DataPar: 0, self.CommReduce: 1, self.Ordered: 2, self.DimInfo: 3}
+        if iter_type == self.ThreadIndex:
+            made = _core.make(_core.tir.ThreadAxis, [var, thread_tag])
+        elif iter_type in kinds:
+            dom = ir.Range(*dom) if isinstance(dom, (list, tuple)) else dom
+            made = _core.make(_core.tir.IterVar, [dom, var, kinds[iter_type]])
+        else:
+            raise ValueError(f"an iterator of type {iter_type}\n  needs: DataPar, ThreadIndex, CommReduce, Ordered or DimInfo")
+        _core.Object.__init__(self, made)
+
 
 @extends(_core.tir.IndexMap)
 class _IndexMap:

@@ -34,8 +34,9 @@ Expr scaled_quotient(const Bindings& b, Rewriter& r) {
 
 /// Where base and every lane of the ramp have one quotient by c2.
 bool one_quotient(const Bindings& b, const Modular& m) {
+  if (b.lanes.scalable) return false;
   int64_t stride = b.constant(c1), divisor = b.constant(c2);
-  auto last = narrow(m.base + static_cast<__int128>(b.lanes - 1) * stride);
+  auto last = narrow(m.base + static_cast<__int128>(b.lanes.count - 1) * stride);
   if (!last || floor_div(m.base, divisor) != floor_div(*last, divisor)) return false;
   if (m.coeff % divisor == 0) return true;
   // Or all lanes stay inside one period of the base's class, and periods tile the divisor.
@@ -45,21 +46,21 @@ bool one_quotient(const Bindings& b, const Modular& m) {
 Expr ramp_quotient(const Bindings& b, Rewriter& r) {
   Modular m = r.analyzer().modular(b[b1]);
   if (b.constant(c2) <= 0 || !one_quotient(b, m)) return nullptr;
-  return make<Broadcast>(fold(Kind::floordiv, b[b1], b[c2]), int{b.lanes});
+  return make<Broadcast>(fold(Kind::floordiv, b[b1], b[c2]), Lanes(b.lanes));
 }
 
 Expr ramp_floormod(const Bindings& b, Rewriter& r) {
   int64_t divisor = b.constant(c2);
   Modular m = r.analyzer().modular(b[b1]);
   if (divisor <= 0) return nullptr;
-  auto ramp_from = [&](Expr base) { return make<Ramp>(std::move(base), b[c1], int{b.lanes}); };
+  auto ramp_from = [&](Expr base) { return make<Ramp>(std::move(base), b[c1], Lanes(b.lanes)); };
   DType dtype = b.dtype.element();
   bool known = m.coeff % divisor == 0;
   if (one_quotient(b, m))
     return ramp_from(known ? int_imm(floor_mod(m.base, divisor), dtype) : fold(Kind::floormod, b[b1], b[c2]));
   int64_t base = floor_mod(m.base, divisor);
   if (!known || is_int(b[b1], base)) return nullptr;
-  return make<FloorMod>(Expr(ramp_from(int_imm(base, dtype))), Expr(make<Broadcast>(b[c2], int{b.lanes})));
+  return make<FloorMod>(Expr(ramp_from(int_imm(base, dtype))), Expr(make<Broadcast>(b[c2], Lanes(b.lanes))));
 }
 
 Expr known_floormod(const Bindings& b, Rewriter& r) {

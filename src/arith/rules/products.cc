@@ -39,25 +39,25 @@ namespace {
 /// ramp(b, c1) div c2 where every lane has the same quotient: the residue of b modulo c2 is known and no lane crosses.
 Expr same_quotient(const Bindings& b, Rewriter& r) {
   int64_t stride = b.constant(c1), divisor = b.constant(c2);
-  if (divisor <= 0 || !r.analyzer().prove_ge(b[b1], 0)) return nullptr;
+  if (divisor <= 0 || b.lanes.scalable || !r.analyzer().prove_ge(b[b1], 0)) return nullptr;
   Modular m = r.analyzer().modular(b[b1]);
-  auto last = narrow(m.base + static_cast<__int128>(b.lanes - 1) * stride);
+  auto last = narrow(m.base + static_cast<__int128>(b.lanes.count - 1) * stride);
   if (m.coeff % divisor != 0 || !last || *last < 0 || m.base / divisor != *last / divisor) return nullptr;
-  return make<Broadcast>(fold(Kind::div, b[b1], b[c2]), int{b.lanes});
+  return make<Broadcast>(fold(Kind::div, b[b1], b[c2]), Lanes(b.lanes));
 }
 
 Expr ramp_truncmod(const Bindings& b, Rewriter& r) {
   int64_t stride = b.constant(c1), divisor = b.constant(c2);
-  if (divisor <= 0 || !r.analyzer().prove_ge(b[b1], 0)) return nullptr;
+  if (divisor <= 0 || b.lanes.scalable || !r.analyzer().prove_ge(b[b1], 0)) return nullptr;
   Modular m = r.analyzer().modular(b[b1]);
-  auto last = narrow(m.base + static_cast<__int128>(b.lanes - 1) * stride);
+  auto last = narrow(m.base + static_cast<__int128>(b.lanes.count - 1) * stride);
   if (m.coeff % divisor != 0 || !last || *last < 0) return nullptr;
   DType dtype = b.dtype.element();
   int64_t first = m.base % divisor;
-  Expr ramp = make<Ramp>(int_imm(first, dtype), b[c1], int{b.lanes});
+  Expr ramp = make<Ramp>(int_imm(first, dtype), b[c1], Lanes(b.lanes));
   if (m.base / divisor == *last / divisor) return ramp;
   if (is_int(b[b1], first)) return nullptr;
-  return make<Mod>(ramp, Expr(make<Broadcast>(b[c2], int{b.lanes})));
+  return make<Mod>(ramp, Expr(make<Broadcast>(b[c2], Lanes(b.lanes))));
 }
 
 Expr known_truncmod(const Bindings& b, Rewriter& r) {

@@ -105,7 +105,7 @@ llvm::Value* emit_fmod(Emit& e, const Call& n) {
 template <bool finite, bool infinite>
 llvm::Value* classify(Emit& e, const Call& n) {
   DType d = n.args[0]->dtype;
-  if (!d.is_float()) return integer(e, finite, DType::Bool(d.lanes));
+  if (!d.is_float()) return integer(e, finite, DType::Bool(d.all_lanes()));
   llvm::Value* x = widened(e, arg(e, n, 0), d);
   if (!finite && !infinite) return e.b.CreateFCmpUNO(x, x);
   llvm::Value* size = e.b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);

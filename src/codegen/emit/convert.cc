@@ -36,7 +36,50 @@ llvm::Value* f32_to_bf16(Emit& e, llvm::Value* v) {
   return e.b.CreateTrunc(out, like(v, e.b.getInt16Ty()));
 }
 
-/// f64 to f32 such that a later rounding to 16 bits is the right one: toward zero, with the last bit set when inexact.
+/// An 8-bit float, exactly. e5m2 is the upper half of a float16; the bits of e4m3 are moved there too, where their exponent
+/// counts 8 too little.
+llvm::Value* f8_to_f32(Emit& e, llvm::Value* v, DType from) {
+  llvm::Type* i16 = e.b.getInt16Ty();
+  llvm::Type* real = like(v, e.b.getFloatTy());
+  auto half = [&](llvm::Value* word) {
+    return e.b.CreateFPExt(e.b.CreateBitCast(word, like(v, e.b.getHalfTy())), real);
+  };
+  llvm::Value* word = e.b.CreateZExt(v, like(v, i16));
+  if (from.code == DType::Code::e5m2) return half(e.b.CreateShl(word, bits(v, i16, 8)));
+  llvm::Value* sign = e.b.CreateShl(e.b.CreateAnd(word, bits(v, i16, 0x80)), bits(v, i16, 8));
+  llvm::Value* magnitude = e.b.CreateAnd(word, bits(v, i16, 0x7f));
+  llvm::Value* moved = e.b.CreateOr(e.b.CreateShl(magnitude, bits(v, i16, 7)), sign);
+  llvm::Value* value = e.b.CreateFMul(half(moved), llvm::ConstantFP::get(real, 256.0));
+  llvm::Value* is_nan = e.b.CreateICmpEQ(magnitude, bits(v, i16, 0x7f));
+  return e.b.CreateSelect(is_nan, llvm::ConstantFP::getNaN(real), value);
+}
+
+/// The nearest 8-bit float: the steps of f32_to_f8 (base/float8.h) on each lane.
+llvm::Value* f32_to_f8(Emit& e, llvm::Value* v, DType to) {
+  const bool is_e4m3 = to.code == DType::Code::e4m3;
+  const int mantissa = is_e4m3 ? 3 : 2, bias = is_e4m3 ? 7 : 15, shift = 23 - mantissa;
+  const uint64_t infinite = is_e4m3 ? 0x7f : 0x7c, quiet_nan = is_e4m3 ? 0x7f : 0x7e;
+  llvm::Type* i32 = e.b.getInt32Ty();
+  auto number = [&](uint64_t x) { return bits(v, i32, x); };
+  llvm::Value* all = e.b.CreateBitCast(v, like(v, i32));
+  llvm::Value* sign = e.b.CreateAnd(e.b.CreateLShr(all, number(24)), number(0x80));
+  llvm::Value* magnitude = e.b.CreateAnd(all, number(0x7fffffff));
+  const uint64_t least = static_cast<uint64_t>(127 + 1 - bias) << 23;
+  llvm::Constant* steps = number(least + (static_cast<uint64_t>(shift) << 23));
+  llvm::Value* added =
+      e.b.CreateFAdd(e.b.CreateBitCast(magnitude, v->getType()), e.b.CreateBitCast(steps, v->getType()));
+  llvm::Value* small = e.b.CreateSub(e.b.CreateBitCast(added, like(v, i32)), steps);
+  llvm::Value* odd = e.b.CreateAnd(e.b.CreateLShr(magnitude, number(static_cast<uint64_t>(shift))), number(1));
+  llvm::Value* up = e.b.CreateAdd(e.b.CreateAdd(magnitude, number((uint64_t{1} << (shift - 1)) - 1)), odd);
+  llvm::Value* normal = e.b.CreateSub(e.b.CreateLShr(up, number(static_cast<uint64_t>(shift))),
+                                      number(static_cast<uint64_t>(127 - bias) << mantissa));
+  llvm::Value* bounded = e.b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, normal, number(infinite));
+  llvm::Value* code = e.b.CreateSelect(e.b.CreateICmpULT(magnitude, number(least)), small, bounded);
+  code = e.b.CreateSelect(e.b.CreateFCmpUNO(v, v), number(quiet_nan), code);
+  return e.b.CreateTrunc(e.b.CreateOr(code, sign), like(v, e.b.getInt8Ty()));
+}
+
+/// f64 to f32 such that a later rounding to 16 or 8 bits is the right one: toward zero, with the last bit set when inexact.
 llvm::Value* f64_to_f32_odd(Emit& e, llvm::Value* v) {
   llvm::Type* i32 = e.b.getInt32Ty();
   llvm::Value* near = e.b.CreateFPTrunc(v, like(v, e.b.getFloatTy()));
@@ -50,15 +93,19 @@ llvm::Value* f64_to_f32_odd(Emit& e, llvm::Value* v) {
 }
 
 llvm::Value* float_to_float(Emit& e, llvm::Value* v, DType from, DType to) {
-  if (from.is_bfloat()) {
+  if (from.is_float8()) {
+    v = f8_to_f32(e, v, from);
+    from = f32;
+  } else if (from.is_bfloat()) {
     v = bf16_to_f32(e, v);
     from = f32;
   } else if (from.bits == 16) {
     v = e.b.CreateFPExt(v, like(v, e.b.getFloatTy()));
     from = f32;
   }
-  if (to.bits == 16) {
+  if (to.bits <= 16) {
     if (from.bits == 64) v = f64_to_f32_odd(e, v);
+    if (to.is_float8()) return f32_to_f8(e, v, to);
     return to.is_bfloat() ? f32_to_bf16(e, v) : e.b.CreateFPTrunc(v, like(v, e.b.getHalfTy()));
   }
   llvm::Type* type = like(v, to.bits == 64 ? e.b.getDoubleTy() : e.b.getFloatTy());
@@ -89,7 +136,7 @@ llvm::Value* float_to_integer(Emit& e, llvm::Value* v, DType from, DType to) {
 
 }  // namespace
 
-DType widened(DType d) { return d.is_float() && d.bits == 16 ? DType::Float(32, d.lanes) : d; }
+DType widened(DType d) { return d.is_float() && d.bits <= 16 ? DType::Float(32, d.lanes) : d; }
 
 llvm::Value* widened(Emit& e, llvm::Value* v, DType d) { return convert(e, v, d, widened(d)); }
 

@@ -59,12 +59,14 @@ llvm::Value* emit_ramp(Emit& e, const Ramp& n) {
   std::vector<llvm::Constant*> steps;
   std::vector<int> repeat;
   llvm::Type* element = type_of(e, n.dtype.element());
-  for (int i = 0; i < n.lanes; ++i)
+  for (int i = 0; i < n.lanes.count; ++i)
     for (int j = 0; j < inner; ++j) {
       steps.push_back(llvm::ConstantInt::get(element, static_cast<uint64_t>(i)));
       repeat.push_back(j);
     }
-  auto wide = [&](llvm::Value* v) { return inner == 1 ? splat(e, v, n.lanes) : e.b.CreateShuffleVector(v, repeat); };
+  auto wide = [&](llvm::Value* v) {
+    return inner == 1 ? splat(e, v, n.lanes.count) : e.b.CreateShuffleVector(v, repeat);
+  };
   llvm::Value* offsets = e.b.CreateMul(wide(stride), llvm::ConstantVector::get(steps), "", false, e.in_index);
   return e.b.CreateAdd(wide(base), offsets, "", false, e.in_index);
 }
@@ -80,9 +82,9 @@ llvm::Value* operand(Emit& e, const Expr& vector, const std::vector<int>& picked
 
 llvm::Value* emit_broadcast(Emit& e, const Broadcast& n) {
   const int inner = n.value->dtype.lanes;
-  if (inner == 1) return splat(e, value_of(e, n.value), n.lanes);
+  if (inner == 1) return splat(e, value_of(e, n.value), n.lanes.count);
   std::vector<int> repeat;
-  for (int i = 0; i < n.lanes * inner; ++i) repeat.push_back(i % inner);
+  for (int i = 0; i < n.lanes.count * inner; ++i) repeat.push_back(i % inner);
   return e.b.CreateShuffleVector(operand(e, n.value, repeat, 0), repeat);
 }
 

@@ -68,7 +68,7 @@ std::optional<Lanes> lanes_of(const Expr& index) {
         auto base = lanes_of(n.base), stride = lanes_of(n.stride);
         if (!base || !stride || !is_constant(*stride)) return {};
         Lanes out{base->base, {}};
-        for (int i = 0; i < n.lanes; ++i)
+        for (int i = 0; i < n.lanes.count; ++i)
           for (size_t j = 0; j < base->offsets.size(); ++j)
             out.offsets.push_back(base->offsets[j] + i * stride->offsets[j]);
         return out;
@@ -77,7 +77,7 @@ std::optional<Lanes> lanes_of(const Expr& index) {
         auto value = lanes_of(n.value);
         if (!value) return {};
         Lanes out{value->base, {}};
-        for (int i = 0; i < n.lanes; ++i)
+        for (int i = 0; i < n.lanes.count; ++i)
           out.offsets.insert(out.offsets.end(), value->offsets.begin(), value->offsets.end());
         return out;
       },

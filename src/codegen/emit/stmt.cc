@@ -2,6 +2,7 @@
 #include <llvm/IR/Constants.h>
 
 #include "codegen/emit/emit.h"
+#include "ir/builtins.h"
 
 namespace sator::codegen {
 
@@ -95,12 +96,32 @@ void emit_for(Emit& e, const tir::For& n) {
   emit_loop(e, begin, end, body, stores_of(n.body) > kMostStores ? not_vectorized(e) : nullptr);
 }
 
+/// Volatile memory is accessed as often as the program says: a masked access may touch the lanes that it leaves out.
+void refuse_masked(const tir::Stmt& body, const Var& memory) {
+  auto refuse = [&](const std::string& what) {
+    fail({.what = text("a predicated ", what, " of the volatile memory ", memory.name),
+          .needs = "accesses of all their lanes",
+          .hint = "put the access under an 'if', or leave volatile_scope out"});
+  };
+  walk(body, [&](const tir::IfThenElse& n) {
+    if (n.condition->dtype.lanes == 1) return;
+    walk(n.then_case, [&](const tir::BufferStore& s) {
+      if (s.buffer->data.get() == &memory) refuse("store");
+    });
+  });
+  walk(body, [&](const Call& n) {
+    const BufferLoad* load = as_predicated_load(n).first;
+    if (load && load->buffer->data.get() == &memory) refuse("load");
+  });
+}
+
 void emit_attr(Emit& e, const tir::AttrStmt& n) {
   if (const tir::ThreadAxis* axis = n.node.as<tir::ThreadAxis>(); axis && n.key != "pipeline_scope")
     fail({.what = text("the axis ", axis->tag, " is launched in a kernel for a CPU"),
           .needs = "loops without thread bindings",
           .hint = "use a CPU schedule for this target"});
   const Var* buffer = n.node.as<Var>();
+  if (n.key == "volatile_scope" && buffer) refuse_masked(n.body, *buffer);
   if (n.key != kStreamingStores || !buffer) return run(e, n.body);
   e.streaming.push_back(buffer);
   run(e, n.body);

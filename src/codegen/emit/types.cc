@@ -2,6 +2,7 @@
 #include <llvm/IR/DerivedTypes.h>
 
 #include "base/float16.h"
+#include "base/float8.h"
 #include "codegen/emit/emit.h"
 
 namespace sator::codegen {
@@ -17,6 +18,8 @@ static llvm::Type* element_type(Emit& e, DType d) {
     case DType::Code::int_:
     case DType::Code::uint: return llvm::Type::getIntNTy(e.llvm, d.bits);
     case DType::Code::bool_: return llvm::Type::getInt1Ty(e.llvm);
+    case DType::Code::e4m3:
+    case DType::Code::e5m2: return llvm::Type::getInt8Ty(e.llvm);
     case DType::Code::bfloat: return llvm::Type::getInt16Ty(e.llvm);
     case DType::Code::handle: return llvm::PointerType::getUnqual(e.llvm);
     case DType::Code::float_:
@@ -30,6 +33,10 @@ static llvm::Type* element_type(Emit& e, DType d) {
 }
 
 llvm::Type* type_of(Emit& e, DType d) {
+  if (d.is_scalable)
+    fail({.what = text("a vector of dtype ", d, ", whose number of lanes the machine decides"),
+          .needs = "vectors of a constant number of lanes: scalable ones are Arm's SVE's",
+          .hint = "split the loop by a constant factor, and vectorize the inner loop"});
   llvm::Type* element = element_type(e, d);
   return d.lanes == 1 ? element : llvm::FixedVectorType::get(element, d.lanes);
 }
@@ -47,6 +54,7 @@ llvm::Value* splat(Emit& e, llvm::Value* value, int lanes) {
 llvm::Value* number(Emit& e, double value, DType d) {
   if (!d.is_float()) return integer(e, static_cast<int64_t>(value), d);
   llvm::Type* type = type_of(e, d);
+  if (d.is_float8()) return llvm::ConstantInt::get(type, f32_to_f8(static_cast<float>(value), d.code));
   if (d.is_bfloat()) return llvm::ConstantInt::get(type, f32_to_bf16(static_cast<float>(value)));
   if (d.bits == 16) {  // the nearest half, from the bits: APFloat would round the double a second time
     llvm::APFloat half(llvm::APFloat::IEEEhalf(), llvm::APInt(16, f32_to_f16(static_cast<float>(value))));

@@ -81,16 +81,25 @@ Doc ExprPrinter::access(const Buffer& buffer, const std::vector<Expr>& indices) 
     const Ramp* ramp = index.as<Ramp>();
     const IntImm* stride = ramp ? ramp->stride.as<IntImm>() : nullptr;
     // A slice stands for as many elements as it spans, so the step must be able to count them.
-    if (!stride || stride->value <= 0 || ramp->base->dtype.lanes != 1) {
+    if (!stride || stride->value <= 0 || (ramp->lanes.scalable && stride->value != 1) || ramp->base->dtype.lanes != 1) {
       docs.push_back(print(index));
       continue;
     }
-    Expr stop = ramp->base + int_imm(ramp->lanes, stride->dtype) * ramp->stride;
+    Expr stop = ramp->base + (is_one(ramp->stride) ? lane_count(ramp->lanes, stride->dtype)
+                                                   : lane_count(ramp->lanes, stride->dtype) * ramp->stride);
     std::optional<Doc> step;
     if (stride->value != 1) step = print(ramp->stride);
     docs.push_back(slice_doc(print(ramp->base), print(stop), step));
   }
   return index_doc(std::move(base), docs);
+}
+
+Doc ExprPrinter::predicated(const Buffer& buffer, const std::vector<Expr>& indices, const Expr& value,
+                            const Expr& predicate) {
+  std::vector<Doc> args = {list_doc(list(indices))};
+  if (value) args.push_back(print(value));
+  Doc method = attribute_doc(buffer_name(buffer), value ? "vstore" : "vload");
+  return call_doc(std::move(method), args, {{"predicate", print(predicate)}});
 }
 
 Doc ExprPrinter::region(const Buffer& buffer, const std::vector<RangeRef>& ranges) {
@@ -187,14 +196,17 @@ Doc ExprPrinter::print_unmarked(const Expr& e) {
       },
       [&](const Cast& n) { return call_of("Cast", {dtype_doc(n.dtype), print(n.value)}); },
       [&](const BufferLoad& n) { return access(*n.buffer, n.indices); },
-      [&](const Call& n) { return call(n); },
+      [&](const Call& n) {
+        auto [load, predicate] = as_predicated_load(n);
+        return load ? predicated(*load->buffer, load->indices, nullptr, predicate) : call(n);
+      },
       [&](const Let& n) {
         Doc var = variable(*n.var);
         Doc val = print(n.value);
         return call_doc(printer.tir("Let"), {print(n.body)}, {{"where", dict_doc({{var, val}})}});
       },
-      [&](const Ramp& n) { return call_of("Ramp", {print(n.base), print(n.stride), integer_doc(n.lanes)}); },
-      [&](const Broadcast& n) { return call_of("Broadcast", {print(n.value), integer_doc(n.lanes)}); },
+      [&](const Ramp& n) { return call_of("Ramp", {print(n.base), print(n.stride), print(lane_count(n.lanes))}); },
+      [&](const Broadcast& n) { return call_of("Broadcast", {print(n.value), print(lane_count(n.lanes))}); },
       [&](const Shuffle& n) { return call_of("Shuffle", {list_doc(list(n.vectors)), list_doc(list(n.indices))}); });
 }
 

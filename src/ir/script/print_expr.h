@@ -18,6 +18,8 @@ class ExprPrinter {
   Doc dict(const Attrs& attrs);
   /// buffer[i, j, ...]; vectors of consecutive elements are slices.
   Doc access(const Buffer& buffer, const std::vector<Expr>& indices);
+  /// buffer.vload([i], predicate=p), or buffer.vstore([i], value, predicate=p) where there is a value.
+  Doc predicated(const Buffer& buffer, const std::vector<Expr>& indices, const Expr& value, const Expr& predicate);
   /// buffer[i, lo:hi, ...]
   Doc region(const Buffer& buffer, const std::vector<RangeRef>& ranges);
   std::vector<Doc> list(const std::vector<Expr>& items);

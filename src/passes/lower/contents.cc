@@ -119,7 +119,8 @@ void Contents::store(const BufferStore& n, arith::Analyzer& analyzer) {
   }
   // A vector along one index: an element for each lane.
   const Ramp* ramp = n.indices.size() == 1 ? n.indices[0].as<Ramp>() : nullptr;
-  if (!ramp || !reads_nothing(value) || !is_one(ramp->stride) || !reads_nothing(ramp->base)) return;
+  if (!ramp || ramp->lanes.scalable || !reads_nothing(value) || !is_one(ramp->stride) || !reads_nothing(ramp->base))
+    return;
   VarRef lane = make_var("lane", ramp->base->dtype);
   Expr element;
   if (const Broadcast* b = value.as<Broadcast>(); b && b->lanes == ramp->lanes && b->value->dtype.lanes == 1)
@@ -130,7 +131,7 @@ void Contents::store(const BufferStore& n, arith::Analyzer& analyzer) {
   add({(*next_id_)++,
        n.buffer,
        {ramp->base + lane},
-       {{lane, range_of(int_imm(ramp->lanes, lane->dtype))}},
+       {{lane, range_of(int_imm(ramp->lanes.count, lane->dtype))}},
        bool_imm(true),
        element});
 }

@@ -50,7 +50,7 @@ class Flattener {
     DType wide = needs_wide_index(b) ? i64 : i32;
     for (const Expr& i : indices)
       if (i->dtype.bits == 64) wide = i64;
-    auto widened = [&](const Expr& x) { return cast_to(wide.with_lanes(x->dtype.lanes), x); };
+    auto widened = [&](const Expr& x) { return cast_to(wide.with_lanes(x->dtype.all_lanes()), x); };
     std::vector<Expr> out;
     for (const auto& [begin, end] : groups(b)) {
       Expr sum = int_imm(0, wide);

@@ -9,7 +9,7 @@ using namespace tir;
 namespace {
 
 bool is_wide(DType d) { return d.is_int() && d.bits == 64; }
-DType narrow(DType d) { return is_wide(d) ? i32.with_lanes(d.lanes) : d; }
+DType narrow(DType d) { return is_wide(d) ? i32.with_lanes(d.all_lanes()) : d; }
 
 /// What holds 64-bit integers that are no indices.
 void require_index_arithmetic_alone(const PrimFunc& func) {

@@ -92,7 +92,7 @@ Stmt doubled(const For& loop, const DoubleBuffer& plan) {
     const Expr half = floormod(loop.var - loop.min, 2) * cast_to(d, size);
     const Expr& i = indices[0];
     if (const Ramp* r = i.as<Ramp>())
-      return {make<Ramp>(r->base + cast_to(r->base->dtype, half), r->stride, int{r->lanes})};
+      return {make<Ramp>(r->base + cast_to(r->base->dtype, half), r->stride, Lanes(r->lanes))};
     return {i + cast_to(i->dtype, half)};
   };
   auto in_halves = [&](const Stmt& stmt) {

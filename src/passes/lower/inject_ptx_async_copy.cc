@@ -15,8 +15,8 @@ std::optional<std::pair<Expr, int>> row_of(const std::vector<Expr>& indices) {
   if (indices.size() != 1) return {};
   if (indices[0]->dtype.lanes == 1) return std::pair(indices[0], 1);
   const Ramp* ramp = indices[0].as<Ramp>();
-  if (!ramp || !is_one(ramp->stride) || ramp->base->dtype.lanes != 1) return {};
-  return std::pair(ramp->base, ramp->lanes);
+  if (!ramp || ramp->lanes.scalable || !is_one(ramp->stride) || ramp->base->dtype.lanes != 1) return {};
+  return std::pair(ramp->base, ramp->lanes.count);
 }
 
 bool is_zero_value(const Expr& e) {

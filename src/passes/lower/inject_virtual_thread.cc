@@ -126,7 +126,7 @@ class AxisWriter {
   /// The index in the thread's own part.
   std::vector<Expr> indexed(const Buffer& b, const std::vector<Expr>& indices) const {
     const Expr part = cast_to(indices[0]->dtype.element(), axis_.var) * sizes_.at(b.data.get());
-    if (const Ramp* r = indices[0].as<Ramp>()) return {make<Ramp>(r->base + part, r->stride, int{r->lanes})};
+    if (const Ramp* r = indices[0].as<Ramp>()) return {make<Ramp>(r->base + part, r->stride, Lanes(r->lanes))};
     return {indices[0] + part};
   }
 

@@ -123,6 +123,27 @@ std::span<const LowerPass> more_lower_passes() {
        any,
        any,
        reduce_branching},
+      {"BF16ComputeLegalize",
+       "computes with bfloat16 in float32, and stores what is rounded",
+       any,
+       any,
+       bf16_compute_legalize,
+       false,
+       "bits"},
+      {"BF16StorageLegalize", "stores bfloat16 as its bits, uint16", any, any, bf16_storage_legalize},
+      {"FP8ComputeLegalize",
+       "computes with floats of 8 bits in a wider dtype, and stores what is rounded",
+       any,
+       any,
+       fp8_compute_legalize,
+       false,
+       "promote_dtype bits"},
+      {"FP8StorageLegalize", "stores floats of 8 bits as their bits, uint8", any, any, fp8_storage_legalize},
+      {"CombineContextCall",
+       "asks once for a device's context, before the loops that ask for it",
+       any,
+       any,
+       combine_context_call},
       {"RemoveAssume", "drops what the program assumes", any, any, remove_assume},
       {"RemoveStoreUndef", "drops stores of undefined values", any, any, remove_store_undef},
       {"ReturnByStore",
@@ -139,6 +160,7 @@ std::span<const std::string_view> option_names() {
                                                "tir.HoistExpression.hoisted_let_bindings",
                                                "tir.HoistIfThenElse.support_block_scope_hosting",
                                                "sator.default_schedule",
+                                               "tir.enable_buffer_level_predication",
                                                "tir.instr_siblings",
                                                "tir.instrument_lwp",
                                                "tir.lwp_disable_func_prof",
@@ -157,6 +179,11 @@ std::span<const std::string_view> option_names() {
                                                "tir.Simplify.transitively_prove_inequalities",
                                                "tir.UnrollLoop.unroll_local_access"};
   return names;
+}
+
+TargetConfigRef LowerOptions::target_of(const tir::PrimFunc& func) const {
+  if (TargetConfigRef own = target_attr(func.attrs)) return own;
+  return target ? target->config() : nullptr;
 }
 
 int64_t option(const LowerOptions& options, const std::string& name, int64_t otherwise) {

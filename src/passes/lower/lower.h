@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "target/target.h"
 #include "tir/verify.h"
 
 namespace sator::passes {
@@ -22,8 +23,13 @@ struct LowerOptions {
   int64_t max_unrolled_copies = 4096;
   /// Options by name, as in PassContext.
   Attrs config = {};
+  /// What is compiled for; nothing where nobody says.
+  std::optional<Target> target = {};
   /// Called when a request of the schedule cannot be followed, such as a vectorized loop that has to run serially.
   std::function<void(const Reason&)> note;
+
+  /// The target of a function: its own attribute, else `target`; null: none is known.
+  TargetConfigRef target_of(const tir::PrimFunc& func) const;
 };
 
 /// The option's value, or `otherwise` where it is not given.
@@ -108,5 +114,10 @@ tir::PrimFuncRef inject_virtual_thread(const tir::PrimFuncRef& func, const Lower
 tir::PrimFuncRef inject_double_buffer(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef return_by_store(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef remove_store_undef(const tir::PrimFuncRef& func, const LowerOptions& options);
+tir::PrimFuncRef bf16_compute_legalize(const tir::PrimFuncRef& func, const LowerOptions& options);
+tir::PrimFuncRef bf16_storage_legalize(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef fp8_compute_legalize(const tir::PrimFuncRef& func, const LowerOptions& options);
+tir::PrimFuncRef fp8_storage_legalize(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef combine_context_call(const tir::PrimFuncRef& func, const LowerOptions&);
 
 }  // namespace sator::passes

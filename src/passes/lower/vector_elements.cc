@@ -106,9 +106,9 @@ class PointerUses {
       return;
     }
     const Ramp* ramp = last.as<Ramp>();
-    const bool aligned =
-        ramp && is_one(ramp->stride) && ramp->base->dtype.lanes == 1 && divides(ramp->lanes, ramp->base);
-    add(at->second.widths, aligned ? ramp->lanes : 1);
+    const bool aligned = ramp && is_one(ramp->stride) && ramp->base->dtype.lanes == 1 && !ramp->lanes.scalable &&
+                         divides(ramp->lanes.count, ramp->base);
+    add(at->second.widths, aligned ? ramp->lanes.count : 1);
   }
 
   bool divides(int64_t n, const Expr& e) {
@@ -170,7 +170,7 @@ PrimFuncRef with_vector_elements(const PrimFuncRef& func, const VectorElements& 
         if (width(s.buffer->data.get()) == 1) return ref(s);
         const Ramp& ramp = *s.indices.back().as<Ramp>();
         std::vector<Expr> indices = s.indices;
-        indices.back() = div(ramp.base, int_imm(ramp.lanes, ramp.base->dtype));
+        indices.back() = div(ramp.base, int_imm(ramp.lanes.count, ramp.base->dtype));
         return store(s.buffer, s.value, std::move(indices));
       },
       [&](const BufferLoad& l) -> Expr {

@@ -1,6 +1,9 @@
 // for i in vectorized 0..n: B[i] = A[i] + x   =>   B[ramp(0, 1, n)] = A[ramp(0, 1, n)] + broadcast(x, n)
 //
 // An expression of m lanes that depends on i becomes one of n * m lanes: the m lanes of the first i, then of the next.
+// Where the target has Arm's SVE, n may be `T.vscale() * 4`: then vectors have as many lanes as the machine decides.
+#include <unordered_set>
+
 #include "ir/builtins.h"
 #include "passes/lower/lower.h"
 #include "passes/lower/vectorizer.h"
@@ -14,17 +17,19 @@ namespace {
 /// Thrown inside this file alone: the loop has to run serially.
 struct CannotVectorize {
   std::string why;
+  bool is_scalable = false;  ///< a vector of the body's is: such programs are refused
 };
 
-Expr widen(const Expr& e, int lanes) { return make<Broadcast>(e, int{lanes}); }
+Expr widen(const Expr& e, Lanes lanes) { return make<Broadcast>(e, lanes); }
 
 /// Each lane of e repeated `times` times in a row.
 Expr repeat_each(const Expr& e, int times) {
   if (times == 1) return e;
+  if (e->dtype.is_scalable) throw CannotVectorize{"a vector inside depends on it, and the loop's are scalable", true};
   if (const Broadcast* b = e.as<Broadcast>(); b && b->value->dtype.lanes == 1)
-    return make<Broadcast>(b->value, b->lanes * times);
+    return make<Broadcast>(b->value, b->lanes * Lanes(times));
   if (const Ramp* r = e.as<Ramp>(); r && r->base->dtype.lanes == 1)
-    return make<Ramp>(widen(r->base, times), widen(r->stride, times), int{r->lanes});
+    return make<Ramp>(widen(r->base, times), widen(r->stride, times), Lanes(r->lanes));
   std::vector<Expr> indices;
   for (int i = 0; i < e->dtype.lanes; ++i)
     for (int j = 0; j < times; ++j) indices.push_back(int_imm(i));
@@ -36,10 +41,11 @@ struct NeedsLoop {};
 
 class Vectorizer {
  public:
-  /// With `serial_conditions`, statements under a condition that differs between lanes stay loops.
-  Vectorizer(const For& loop, int lanes, bool serial_conditions = false)
-      : loop_(loop), lanes_(lanes), serial_conditions_(serial_conditions) {
-    let_[loop.var] = make<Ramp>(loop.min, int_imm(1, loop.var->dtype), int{lanes});
+  /// With `serial_conditions`, statements under a condition that differs between lanes stay loops; with `predicates` too, those
+  /// whose accesses all follow a condition `i < n` are predicated instead.
+  Vectorizer(const For& loop, Lanes lanes, bool serial_conditions = false, bool predicates = false)
+      : loop_(loop), lanes_(lanes), serial_conditions_(serial_conditions), predicates_(predicates) {
+    let_[loop.var] = make<Ramp>(loop.min, int_imm(1, loop.var->dtype), Lanes(lanes));
   }
 
   Expr expr(const Expr& e) {
@@ -91,7 +97,8 @@ class Vectorizer {
             return s;
           }
           if (n.buffer->dtype.lanes != 1)
-            throw CannotVectorize{text("buffer ", n.buffer->name, " has vectors as elements")};
+            throw CannotVectorize{text("buffer ", n.buffer->name, " has vectors as elements"),
+                                  n.buffer->dtype.is_scalable};
           if (value == n.value) value = widen(value, lanes_);
           return make<BufferStore>(n.buffer, value, std::move(indices));
         },
@@ -102,7 +109,11 @@ class Vectorizer {
         },
         [&](const IfThenElse& n) -> Stmt {
           Expr condition = expr(n.condition);
-          if (serial_conditions_ && condition != n.condition) throw NeedsLoop{};
+          if (serial_conditions_ && condition != n.condition) {
+            if (Stmt predicated = predicates_ && !n.else_case ? predicate(condition, stmt(n.then_case)) : nullptr)
+              return predicated;
+            throw NeedsLoop{};
+          }
           bool outer = masked_;
           masked_ |= condition != n.condition;
           Stmt then = stmt(n.then_case), otherwise = n.else_case ? stmt(n.else_case) : nullptr;
@@ -156,14 +167,15 @@ class Vectorizer {
           if (a == n.a && b == n.b) return e;
           for (auto [ramp, factor] : {std::pair(a, b), std::pair(b, a)})
             if (const Ramp* r = scalar_ramp(ramp); r && factor->dtype.lanes == 1)
-              return make<Ramp>(r->base * factor, r->stride * factor, int{r->lanes});
+              return make<Ramp>(r->base * factor, r->stride * factor, Lanes(r->lanes));
           return rebuilt(e);
         },
         [&](const BufferLoad& n) -> Expr {
           std::vector<Expr> indices = place(n.indices);
           if (indices == n.indices) return e;
           if (n.buffer->dtype.lanes != 1)
-            throw CannotVectorize{text("buffer ", n.buffer->name, " has vectors as elements")};
+            throw CannotVectorize{text("buffer ", n.buffer->name, " has vectors as elements"),
+                                  n.buffer->dtype.is_scalable};
           return make<BufferLoad>(n.buffer, std::move(indices));
         },
         [&](const Let& n) -> Expr {
@@ -180,18 +192,22 @@ class Vectorizer {
             throw CannotVectorize{"a ramp of vectors depends on the loop"};
           // lane (i, j): base(i) + stride * j
           if (const Ramp* r = scalar_ramp(base)) {
+            one_scalable(n.lanes);
             auto outer = as_int(r->stride), inner = as_int(stride);
-            if (outer && inner && *outer == *inner * n.lanes) return make<Ramp>(r->base, stride, r->lanes * n.lanes);
-            return make<Ramp>(make<Ramp>(r->base, stride, int{n.lanes}), widen(r->stride, n.lanes), int{r->lanes});
+            if (outer && inner && *outer == *inner * n.lanes.count)
+              return make<Ramp>(r->base, stride, r->lanes * n.lanes);
+            return make<Ramp>(make<Ramp>(r->base, stride, Lanes(n.lanes)), widen(r->stride, n.lanes), Lanes(r->lanes));
           }
-          Expr steps = make<Ramp>(int_imm(0, stride->dtype), stride, int{n.lanes});
-          return make<Add>(repeat_each(base, n.lanes), widen(steps, lanes_));
+          one_scalable(n.lanes);
+          Expr steps = make<Ramp>(int_imm(0, stride->dtype), stride, Lanes(n.lanes));
+          return make<Add>(repeat_each(base, n.lanes.count), widen(steps, lanes_));
         },
         [&](const Broadcast& n) -> Expr {
           Expr value = expr(n.value);
           if (value == n.value) return e;
           if (n.value->dtype.lanes != 1) throw CannotVectorize{"a broadcast vector depends on the loop"};
-          return repeat_each(value, n.lanes);
+          one_scalable(n.lanes);
+          return repeat_each(value, n.lanes.count);
         },
         [&](const Shuffle& n) -> Expr {
           if (!changes(n.vectors)) return e;
@@ -201,20 +217,25 @@ class Vectorizer {
           if (!changes(n.args)) return e;
           const Builtin* row = find_builtin(n.op);
           if (n.op == "tir.if_then_else") return choice(n);
-          if (!row || !row->is_lanewise) throw CannotVectorize{text("a call of ", n.op, " depends on the loop")};
+          const bool is_llvms = n.op == "tir.call_llvm_pure_intrin";  // of vectors it computes each lane
+          if (!is_llvms && (!row || !row->is_lanewise))
+            throw CannotVectorize{text("a call of ", n.op, " depends on the loop")};
           std::vector<Expr> args;
-          for (const Expr& a : n.args) args.push_back(wide(a));
-          return make<Call>(n.dtype.with_lanes(n.dtype.lanes * lanes_), n.op, std::move(args));
+          // Those of LLVM's begin with the function's name and the number of its types.
+          for (const Expr& a : n.args) args.push_back(is_llvms && args.size() < 2 ? a : wide(a));
+          return make<Call>(n.dtype.with_lanes(n.dtype.all_lanes() * lanes_), n.op, std::move(args));
         },
         [&](const Select& n) -> Expr {
           if (!changes({n.condition, n.true_value, n.false_value})) return e;
-          return make<Select>(
-              decides(n.condition, n.true_value->dtype.lanes * lanes_), wide(n.true_value), wide(n.false_value));
+          const Lanes all = n.true_value->dtype.all_lanes() * lanes_;
+          Expr condition = decides(n.condition, all);
+          if (serial_conditions_ && condition->dtype.lanes == 1) condition = widen(condition, all);  // TVM's form
+          return make<Select>(condition, wide(n.true_value), wide(n.false_value));
         },
         [&](const Cast& n) -> Expr {
           Expr value = expr(n.value);
           if (value == n.value) return e;
-          return make<Cast>(n.dtype.with_lanes(n.dtype.lanes * lanes_), value);
+          return make<Cast>(n.dtype.with_lanes(n.dtype.all_lanes() * lanes_), value);
         },
         [&](const ExprNode&) -> Expr { return rebuilt(e); });
   }
@@ -248,13 +269,13 @@ class Vectorizer {
     const Ramp *r = scalar_ramp(a), *q = scalar_ramp(b);
     bool scalar_a = a->dtype.lanes == 1, scalar_b = b->dtype.lanes == 1;
     if (n.dtype.is_integer()) {
-      if (r && scalar_b) return make<Ramp>(sign > 0 ? r->base + b : r->base - b, r->stride, int{r->lanes});
+      if (r && scalar_b) return make<Ramp>(sign > 0 ? r->base + b : r->base - b, r->stride, Lanes(r->lanes));
       if (q && scalar_a)
-        return make<Ramp>(sign > 0 ? a + q->base : a - q->base, sign > 0 ? q->stride : -q->stride, int{q->lanes});
+        return make<Ramp>(sign > 0 ? a + q->base : a - q->base, sign > 0 ? q->stride : -q->stride, Lanes(q->lanes));
       if (r && q && a != n.a && b != n.b)
         return make<Ramp>(sign > 0 ? r->base + q->base : r->base - q->base,
                           sign > 0 ? r->stride + q->stride : r->stride - q->stride,
-                          int{r->lanes});
+                          Lanes(r->lanes));
     }
     return rebuilt(e);
   }
@@ -275,22 +296,52 @@ class Vectorizer {
 
   Expr choice(const Call& n) {
     if (serial_conditions_ && expr(n.args[0]) != n.args[0]) throw NeedsLoop{};
-    const DType dtype = n.dtype.with_lanes(n.dtype.lanes * lanes_);
+    const DType dtype = n.dtype.with_lanes(n.dtype.all_lanes() * lanes_);
     return make<Call>(
-        dtype, n.op, std::vector<Expr>{decides(n.args[0], dtype.lanes), wide(n.args[1]), wide(n.args[2])});
+        dtype, n.op, std::vector<Expr>{decides(n.args[0], dtype.all_lanes()), wide(n.args[1]), wide(n.args[2])});
   }
 
   /// The condition of a choice between values of `lanes` lanes. One that no iteration changes stays a scalar, so that only
   /// one value is computed.
-  Expr decides(const Expr& condition, int lanes) {
+  Expr decides(const Expr& condition, Lanes lanes) {
     Expr c = expr(condition);
-    if (c != condition) return repeat_each(c, lanes / c->dtype.lanes);
+    if (c != condition) return repeat_each(c, lanes.count / c->dtype.lanes);
     return c->dtype.lanes == 1 ? c : widen(c, lanes_);
   }
 
+  /// The vectors of a scalable loop have no vectors as elements, nor does one over scalable vectors.
+  void one_scalable(Lanes inner) const {
+    if (lanes_.scalable || inner.scalable)
+      throw CannotVectorize{"there are vectors inside, and some are scalable", true};
+  }
+
+  /// The statement under `ramp(i, 1, n) < broadcast(limit)`, each of its accesses with that predicate; null where one of them
+  /// is not at i.
+  Stmt predicate(const Expr& condition, const Stmt& body) {
+    const LT* compare = condition.as<LT>();
+    const Ramp* at = compare ? scalar_ramp(compare->a) : nullptr;
+    const Broadcast* limit = compare ? compare->b.as<Broadcast>() : nullptr;
+    if (!at || !is_one(at->stride) || !limit || limit->value->dtype.lanes != 1) return nullptr;
+    const Expr mask = make<Call>(
+        DType::Bool(at->lanes), std::string("tir.get_active_lane_mask"), std::vector<Expr>{at->base, limit->value});
+    auto follows = [&](const std::vector<Expr>& indices) {
+      const Ramp* r = indices.empty() ? nullptr : scalar_ramp(indices.back());
+      return r && is_one(r->stride) && r->lanes == at->lanes && equal(r->base, at->base);
+    };
+    bool all = true, any = false;
+    walk(body, [&](const BufferLoad& n) { all &= follows(n.indices); });
+    walk(body, [&](const BufferStore& n) { any = true, all &= follows(n.indices); });
+    walk(body, [&](const Call& n) { all &= n.op != "tir.get_active_lane_mask"; });
+    if (!all || !any) return nullptr;
+    return transform(
+        body,
+        [&](const BufferLoad& n) -> Expr { return predicated_load(Expr(&n), mask); },
+        [&](const BufferStore& n) -> Stmt { return make<IfThenElse>(mask, ref(n), Stmt()); });
+  }
+
   const For& loop_;
-  int lanes_;
-  bool serial_conditions_;
+  Lanes lanes_;
+  bool serial_conditions_, predicates_;
   bool masked_ = false;  // under a condition that differs between lanes
   std::unordered_map<Expr, Expr> done_;
   VarMap let_;  // what the loop variable and the bindings that depend on it became
@@ -310,23 +361,46 @@ std::optional<Expr> vectorized(const Expr& e, const For& loop, int lanes) {
 
 PrimFuncRef vectorize_loop(const PrimFuncRef& func, const LowerOptions& options) {
   const bool serial = option(options, "VectorizeLoop.serial_conditions", 0) != 0;
+  std::unordered_set<VarRef> for_sve;
+  walk(func->body, [&](const AttrStmt& region) {
+    if (region.key == "target" && has_scalable_vectors(target_attr({{"target", region.node}})))
+      walk(region.body, [&](const For& loop) { for_sve.insert(loop.var); });
+  });
+  const bool whole_for_sve = has_scalable_vectors(options.target_of(*func));
   Stmt body = transform(func->body, [&](const For& loop) -> Stmt {
     if (loop.kind != LoopKind::vectorized) return ref(loop);
-    auto extent = as_int(loop.extent);
-    if (!extent)
+    const bool sve = whole_for_sve || for_sve.contains(loop.var);
+    const std::optional<Lanes> lanes = as_lanes(loop.extent);
+    if (lanes && lanes->scalable && !sve)
+      fail({.what = text("loop ",
+                         loop.var->name,
+                         " has the extent ",
+                         loop.extent,
+                         ", a number of lanes that the machine decides"),
+            .needs = "a target that has scalable vectors (Arm's SVE)",
+            .hint = "vectorize a loop of a constant extent, or name a target with -mtriple=aarch64-... -mattr=+sve",
+            .at = {{ref(loop), "scalable extent"}}});
+    if (!lanes && !as_int(loop.extent))
       fail({.what = text("loop ", loop.var->name, " has a symbolic extent and cannot be vectorized"),
             .needs = "a constant extent",
             .hint = "split the loop by a constant factor and vectorize the inner loop",
             .at = {{ref(loop), "symbolic extent"}}});
-    if (*extent == 1) return substitute(loop.body, {{loop.var, loop.min}});
+    if (is_one(loop.extent)) return substitute(loop.body, {{loop.var, loop.min}});
     Reason why{.what = text("loop ", loop.var->name, " runs serially, not as a vector")};
-    if (*extent < 1 || *extent > kMaxLanes) {
+    if (!lanes || lanes->count > kMaxLanes) {
       why.needs = text("an extent from 1 to ", kMaxLanes);
       why.hint = "split the loop by the lanes of a vector";
     } else {
       try {
-        return Vectorizer(loop, static_cast<int>(*extent), serial).stmt(loop.body);
+        const bool predicates = option(options, "tir.enable_buffer_level_predication", sve) != 0;
+        return Vectorizer(loop, *lanes, serial, predicates).stmt(loop.body);
       } catch (const CannotVectorize& reason) {
+        if (lanes->scalable || reason.is_scalable)
+          fail({.what = text(
+                    "loop ", loop.var->name, " of ", loop.extent, " iterations cannot be vectorized: ", reason.why),
+                .needs = "a body of scalars whose stores follow the loop variable",
+                .hint = "vectorize an inner loop of a constant extent",
+                .at = {{ref(loop), "scalable extent"}}});
         why.needs = "a body whose stores follow the loop variable";
         why.hint = reason.why;
       }

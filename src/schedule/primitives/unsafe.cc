@@ -47,11 +47,11 @@ static void do_unsafe_set_dtype(Schedule& s, BlockHandle block, int index, std::
   body = transform(
       body,
       [&](const BufferLoad& n) -> Expr {
-        return is_fresh(n.buffer) ? cast_to(was.with_lanes(n.dtype.lanes), load(n.buffer, n.indices)) : Expr(&n);
+        return is_fresh(n.buffer) ? cast_to(was.with_lanes(n.dtype.all_lanes()), load(n.buffer, n.indices)) : Expr(&n);
       },
       [&](const BufferStore& n) -> Stmt {
         return is_fresh(n.buffer)
-                   ? store(n.buffer, cast_to(dtype->with_lanes(n.value->dtype.lanes), n.value), n.indices)
+                   ? store(n.buffer, cast_to(dtype->with_lanes(n.value->dtype.all_lanes()), n.value), n.indices)
                    : Stmt(&n);
       });
   s.replace_body(body);
