@@ -13,7 +13,7 @@ _linker = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "ld.ll
 if os.path.exists(_linker):
     os.environ.setdefault("SATOR_LINKER", _linker)
 
-_SUBMODULES = ("dlight", "error", "ir", "meta_schedule", "nd", "relax", "runtime", "script", "target", "te", "testing", "tir", "topi", "transform")
+_SUBMODULES = ("arith", "dlight", "error", "ir", "meta_schedule", "nd", "relax", "runtime", "script", "target", "te", "testing", "tir", "topi", "transform")
 _NAMES = {
     "IRModule": "ir",
     "register_func": "runtime",

@@ -129,6 +129,14 @@ void add_analysis(nb::module_& m) {
       "What one instance of a block reads, writes, and accesses through pointers.");
   m.def("fresh_function",
         [](const Handle& f) { return to_python(NodeRef(tir::fresh_function(tir::PrimFuncRef(&program_of(f))))); });
+  m.def(
+      "fresh_graph",
+      [](const Handle& h) {
+        const auto* f = h.node.as<relax::Function>();
+        if (!f) wrong_type(to_python(h.node), "a relax.Function");
+        return to_python(NodeRef(relax::fresh_copy(relax::FuncRef(f))));
+      },
+      "The graph with variables of its own.");
   m.def("specialize", specialized, "The tensor program with values for some of its parameters.");
   m.def("bind_params", bound<relax::bind_params>, "The graph with values for some of its parameters.");
   m.def("bind_sizes", bound<relax::bind_sizes>, "The graph with values for some of its symbolic sizes.");

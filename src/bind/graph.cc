@@ -17,6 +17,17 @@ namespace {
 using relax::BlockBuilder;
 using relax::RExpr;
 
+/// A function of Python's that C++ keeps, and may let go on any thread.
+struct PythonFunction {
+  explicit PythonFunction(nb::object object) : object(std::move(object)) {}
+  PythonFunction(const PythonFunction&) = delete;
+  ~PythonFunction() {
+    nb::gil_scoped_acquire gil;
+    object = nb::object();
+  }
+  nb::object object;
+};
+
 RExpr graph_of(nb::handle o) {
   if (PyLong_Check(o.ptr()) && !PyBool_Check(o.ptr())) return relax::prim_value(nb::cast<int64_t>(o));
   if (nb::isinstance<PrimExprHandle>(o)) return relax::prim_value(expr_of(o));
@@ -63,6 +74,39 @@ nb::object call_te(BlockBuilder& b, const std::string& name, nb::list args, nb::
           .needs = "arguments whose extents are known, if only as symbolic sizes",
           .hint = "bind them with match_cast first"});
   return to_python(NodeRef(made));
+}
+
+/// A function of Python's that takes a call and a builder, as an op's row has it. An exception of its own passes through.
+relax::LegalizeFn call_rewriter(nb::object function) {
+  if (function.is_none()) return {};
+  return
+      [function = std::make_shared<PythonFunction>(std::move(function))](const relax::RCallRef& call, BlockBuilder&) {
+        nb::gil_scoped_acquire gil;
+        return graph_of(function->object(nb::none(), to_python(NodeRef(call))));
+      };
+}
+
+void add_user_op(const std::string& name, nb::object infer, nb::object normalize, nb::object legalize, bool pure) {
+  constexpr int kMostArguments = 16;
+  relax::OpDef row{.name = name};
+  for (int i = 0; i < kMostArguments; ++i) row.inputs.push_back({text("x", i), relax::InputKind::any, true});
+  row.build = [](const relax::OpDef& op, relax::BoundArgs args) {
+    while (!args.inputs.empty() && args.inputs.back().is_none()) args.inputs.pop_back();
+    std::vector<RExpr> given;
+    for (const relax::Value& v : args.inputs) given.push_back(relax::to_rexpr(v));
+    return relax::call(relax::op_ref(op.name), std::move(given), std::move(args.attrs), {});
+  };
+  if (!infer.is_none())
+    row.infer = [function = std::make_shared<PythonFunction>(std::move(infer))](const relax::CallInfo& in) {
+      nb::gil_scoped_acquire gil;
+      return struct_info_of(function->object(to_python(NodeRef(ref(in.call()))), nb::none()));
+    };
+  else
+    row.infer = [](const relax::CallInfo&) { return relax::object_info(); };
+  row.normalize = call_rewriter(std::move(normalize));
+  row.legalize = call_rewriter(std::move(legalize));
+  row.pure = pure;
+  relax::add_op(std::move(row));
 }
 
 void add_block_builder(nb::module_& m) {
@@ -171,6 +215,16 @@ void add_graph(nb::module_& m) {
     relax::op_named(name);
     return to_python(NodeRef(relax::op_ref(name)));
   });
+  m.def("add_user_op",
+        add_user_op,
+        nb::arg("name"),
+        nb::arg("infer").none(),
+        nb::arg("normalize").none(),
+        nb::arg("legalize").none(),
+        nb::arg("pure"),
+        "An op of the user's: infer(call, builder) gives its struct info, normalize(builder, call) its normal form, "
+        "legalize(builder, call) what takes its place.");
+  m.def("remove_user_op", relax::remove_op);
   m.def("is_impure_call", [](const Handle& e) {
     const auto* expr = e.node.as<relax::RelaxExprNode>();
     return expr && relax::is_impure_call(RExpr(expr));

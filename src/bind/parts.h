@@ -22,6 +22,7 @@ void add_graph(nanobind::module_& m);
 void add_patterns(nanobind::module_& m);
 void add_machine(nanobind::module_& m);
 void add_analysis(nanobind::module_& m);
+void add_arith(nanobind::module_& m);
 void add_struct_info(nanobind::module_& m);
 void add_model(nanobind::module_& m);
 

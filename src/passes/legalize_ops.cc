@@ -13,14 +13,22 @@ using namespace relax;
 
 namespace {
 
-/// What takes the place of an op's call; null where it stays.
+/// What takes the place of an op's call, normalized; null where it stays. A call of another op that takes it is replaced too.
 RExpr legalized(const RExpr& value, BlockBuilder& builder) {
   RCallRef call = cast<RCall>(value);
   const Op* op = call ? call->op.as<Op>() : nullptr;
   const OpDef* def = op ? find_op(op->name) : nullptr;
   if (!def) return nullptr;
-  if (def->legalize) return def->legalize(call, builder);
-  return def->compute ? builder.legalize_by_formula(call) : nullptr;
+  RExpr made;
+  if (def->legalize)
+    made = def->legalize(call, builder);
+  else if (def->compute)
+    made = builder.legalize_by_formula(call);
+  if (!made) return nullptr;
+  made = builder.normalize(made);
+  if (op_name(made).empty() || op_name(made) == op->name) return made;
+  RExpr further = legalized(made, builder);
+  return further ? further : made;
 }
 
 class Legalizer {
@@ -84,7 +92,7 @@ class Legalizer {
     if (library_form_ && (is_op(value, "arange") || is_op(value, "astype"))) {
       if (RExpr result = constant_of(builder_.module(), cast<RCall>(value))) return bound(*v, result);
     }
-    if (RExpr program = legalized(value, builder_)) return bound(*v, builder_.normalize(program));
+    if (RExpr program = legalized(value, builder_)) return bound(*v, program);
     const std::string& op = op_name(value);
     if (const OpDef* def = op.empty() ? nullptr : find_op(op); def && def->compute)
       ctx_.say("LegalizeOps", text(v->var->name, ": ", op, " stays, a shape is not known"));

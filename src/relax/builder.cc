@@ -246,7 +246,17 @@ RExpr BlockBuilder::with_inline_arguments(const RCall& c) {
   return make<RCall>(c.op, std::move(all), c.attrs, c.sinfo_args, StructInfo());
 }
 
-RExpr BlockBuilder::normalize_call(const RCall& c) {
+/// The call in the normal form of its op; one that the op's row does not take for normal is inferred anew.
+RExpr BlockBuilder::in_normal_form(const RCall& c) {
+  const Op* op = normal_forms ? c.op.as<Op>() : nullptr;
+  const OpDef* def = op ? find_op(op->name) : nullptr;
+  return def && def->normalize ? def->normalize(ref(c), *this) : RExpr(&c);
+}
+
+RExpr BlockBuilder::normalize_call(const RCall& given) {
+  const RExpr normal = in_normal_form(given);
+  if (!normal.as<RCall>()) return normalize(normal);
+  const RCall& c = *normal.as<RCall>();
   RExpr inlined = with_inline_arguments(c);
   const RCall& call = *inlined.as<RCall>();
   RExpr op = argument(call.op);

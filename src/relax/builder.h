@@ -75,6 +75,9 @@ class BlockBuilder {
 
   arith::Analyzer& arith() { return *arith_; }
 
+  /// Whether normalize() brings calls into the normal forms of their ops (OpDef::normalize); readers of texts do not.
+  bool normal_forms = true;
+
  private:
   struct Block {
     bool is_dataflow;
@@ -84,7 +87,8 @@ class BlockBuilder {
 
   RExpr argument(const RExpr& e);
   RExpr normalize_tuple(const Tuple& t);
-  RExpr normalize_call(const RCall& c);
+  RExpr in_normal_form(const RCall& c);
+  RExpr normalize_call(const RCall& given);
   RExpr normalize_if(const If& n);
   RExpr normalize_function(const LocalFunction& f);
   RExpr with_inline_arguments(const RCall& c);

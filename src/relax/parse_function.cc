@@ -158,6 +158,7 @@ FuncRef FunctionParser::function(const Statement& def, bool is_inner) {
   frame.is_private = is_inner || decorator_flag(def, "private", false);
   frame.builder.begin_scope(frame.params);
   frame.builder.begin_block(false);
+  frame.builder.normal_forms = false;  // a program is what its text says
   body(def.body);
   if (!frame.result)
     fail(def.place,

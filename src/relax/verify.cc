@@ -7,6 +7,7 @@
 
 #include "ir/visit.h"
 #include "relax/builder.h"
+#include "relax/ops/table.h"
 #include "relax/print.h"
 #include "relax/struct_info.h"
 #include "tir/nodes.h"
@@ -314,7 +315,16 @@ class Verifier {
     for (const RExpr& a : c.args) argument(a, "an argument");
     for (const StructInfo& s : c.sinfo_args) info(s);
     need_info(c);
-    if (const Op* op = c.op.as<Op>(); op && op->name == "call_tir" && module_) tensor_call(c);
+    const Op* op = c.op.as<Op>();
+    if (op && op->name == "call_tir" && module_) tensor_call(c);
+    if (const OpDef* def = op ? find_op(op->name) : nullptr; def && def->normalize) {
+      BlockBuilder builder;
+      if (RExpr normal = def->normalize(ref(c), builder); !equal(normal, ref(c)))
+        add({.what = text("a call of ", op->name, " that is not in the op's normal form"),
+             .needs = "what its FNormalize leaves as it is",
+             .hint = "run relax.transform.Normalize"},
+            c);
+    }
     if (!is_impure_call(ref(c))) return;
     if (in_dataflow_)
       add({.what = "an impure call in a dataflow block",

@@ -175,8 +175,8 @@ class TensorPrograms(unittest.TestCase):
         for both in (relax.ShapeStructInfo, relax.TensorStructInfo):
             with self.assertRaisesRegex(ValueError, "are both given"):
                 both([1, 2], ndim=2)
-        with self.assertRaisesRegex(NotImplementedError, "FLegalize"):
-            sator.ir.register_op_attr("analysis_test.op", "FLegalize", lambda call: call)
+        with self.assertRaisesRegex(NotImplementedError, "FPrimalGradient"):
+            sator.ir.register_op_attr("analysis_test.op", "FPrimalGradient", lambda call: call)
         sator.ir.register_op_attr("analysis_test.op", "note", 3)
         self.assertEqual([sator.ir.get_op_attr("analysis_test.op", k) for k in ("note", "other")], [3, None])
 

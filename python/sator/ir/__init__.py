@@ -56,23 +56,45 @@ def load_json(text):
 
 
 _op_attrs = {}
-_STEERING = ("FNormalize", "FLegalize", "FCallPacked", "FPrimalGradient", "FInferStructInfo", "TCallEffectKind")
+_OF_USERS_OPS = ("FInferStructInfo", "FNormalize", "FLegalize", "FPurity")
+_STEERING = ("FCallPacked", "FPrimalGradient", "TCallEffectKind")
 
 
 def register_op_attr(op_name, attr_key, value=None, level=10):
     """Notes an attribute of an operation, which get_op_attr gives; without a value, a decorator of a function that is the value.
 
-    Errors: NotImplementedError for those that steer TVM's compiler: an op's own row steers this one.
+    FInferStructInfo(call, builder), FNormalize(builder, call), FLegalize(builder, call) and FPurity of a name that no op has
+    make an op of the user's, which `ir.Op.get(name)` gives.
+    Errors: NotImplementedError for such an attribute of an op of the compiler's, which its own row steers, and for
+    FCallPacked, FPrimalGradient and TCallEffectKind.
     """
-    if attr_key in _STEERING:
-        raise NotImplementedError(f"the attribute {attr_key} of {op_name}\n  needs: attributes that the compiler does not ask for\n  hint:  write "
-                                  "a pass: relax.transform.function_pass, relax.PyExprMutator")
+    if attr_key in _STEERING or attr_key in _OF_USERS_OPS and op_name.startswith("relax."):
+        raise NotImplementedError(f"the attribute {attr_key} of {op_name}\n  needs: {', '.join(_OF_USERS_OPS)} of an op of one's own\n"
+                                  "  hint:  write a pass: relax.transform.function_pass, relax.PyExprMutator")
 
     def register(given):
         _op_attrs.setdefault(op_name, {})[attr_key] = given
+        if attr_key in _OF_USERS_OPS:
+            _make_user_op(op_name)
         return given
 
     return register if value is None else register(value)
+
+
+def _make_user_op(name):
+    """Tells the compiler of an op by the attributes that are noted of it."""
+    attrs = _op_attrs.get(name, {})
+    if not any(key in attrs for key in _OF_USERS_OPS):
+        _core.remove_user_op(name)
+        return
+    _core.add_user_op(name, attrs.get("FInferStructInfo"), attrs.get("FNormalize"), attrs.get("FLegalize"), bool(attrs.get("FPurity", True)))
+
+
+def reset_op_attr(op_name, attr_key):
+    """Forgets what register_op_attr noted."""
+    _op_attrs.get(op_name, {}).pop(attr_key, None)
+    if attr_key in _OF_USERS_OPS:
+        _make_user_op(op_name)
 
 
 def get_op_attr(op_name, attr_key):

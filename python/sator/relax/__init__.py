@@ -82,12 +82,21 @@ class Op:
 
     @property
     def name(self):
-        return "relax." + _op_name(self)
+        name = _op_name(self)
+        from sator.relax import op
+
+        return "relax." + name if name in op._SIGNATURES else name  # an op of the user's has the name that it was given
 
     @staticmethod
     def get(name):
         """The op of a name, with or without "relax.". Errors: there is none; the nearest names are listed."""
         return _core.op_ref(name.removeprefix("relax."))
+
+    def reset_attr(self, attr_key):
+        """Forgets an attribute of an op of one's own."""
+        from sator import ir
+
+        ir.reset_op_attr(_op_name(self), attr_key)
 
     def __eq__(self, other):
         return isinstance(other, _core.relax.Op) and other.name == self.name
@@ -276,7 +285,7 @@ from sator.relax.pipeline import get_pipeline, register_pipeline  # noqa: E402,F
 from sator.relax.expr_functor import PyExprMutator, PyExprVisitor  # noqa: E402,F401
 
 
-_SUBMODULES = ("analysis", "dpl", "frontend", "testing", "transform", "vm_build")
+_SUBMODULES = ("analysis", "dpl", "frontend", "testing", "transform", "utils", "vm_build")
 # Ops that TVM has here too.
 _OPS = ("call_tir", "call_tir_with_grad", "call_tir_inplace", "call_dps_packed", "call_packed", "call_pure_packed")
 

@@ -95,8 +95,9 @@ struct OpDef {
   std::vector<InputDef> inputs = {};
   std::vector<AttrDef> attrs = {};
   InferFn infer = {};
-  ComputeFn compute = {};    ///< the meaning: null for ops that are no formula over tensors
-  LegalizeFn legalize = {};  ///< where LegalizeOps does something else than to build `compute`
+  ComputeFn compute = {};     ///< the meaning: null for ops that are no formula over tensors
+  LegalizeFn normalize = {};  ///< the call's normal form: the same call where it is in it; empty: every call is
+  LegalizeFn legalize = {};   ///< where LegalizeOps does something else than to build `compute`
   /// `legalize` calls a library that a program brings along: the table does not say what the op computes.
   bool calls_library = false;
   BuildFn build = nullptr;

@@ -1,6 +1,8 @@
 #include "relax/ops/table.h"
 
 #include <algorithm>
+#include <deque>
+#include <mutex>
 #include <unordered_map>
 
 #include "relax/ops/families.h"
@@ -22,7 +24,9 @@ const std::vector<OpDef>& op_table() {
   return table;
 }
 
-const OpDef* find_op(std::string_view name) {
+namespace {
+
+const OpDef* built_in(std::string_view name) {
   static const auto by_name = [] {
     std::unordered_map<std::string_view, const OpDef*> map;
     for (const OpDef& op : op_table()) map.emplace(op.name, &op);
@@ -30,6 +34,43 @@ const OpDef* find_op(std::string_view name) {
   }();
   auto at = by_name.find(name);
   return at == by_name.end() ? nullptr : at->second;
+}
+
+/// The users' ops. Rows stay where they are: somebody may still hold one that was replaced.
+struct UserOps {
+  std::mutex mutex;
+  std::deque<OpDef> rows;
+  std::unordered_map<std::string, const OpDef*> by_name;
+};
+UserOps& user_ops() {
+  static UserOps ops;
+  return ops;
+}
+
+}  // namespace
+
+void add_op(OpDef row) {
+  if (built_in(row.name))
+    fail({.what = text("an op ", row.name, " of a user's, beside the compiler's own"),
+          .needs = "a name that no op has",
+          .hint = "give it a prefix: my." + row.name});
+  UserOps& ops = user_ops();
+  std::lock_guard lock(ops.mutex);
+  ops.rows.push_back(std::move(row));
+  ops.by_name[ops.rows.back().name] = &ops.rows.back();
+}
+
+void remove_op(const std::string& name) {
+  std::lock_guard lock(user_ops().mutex);
+  user_ops().by_name.erase(name);
+}
+
+const OpDef* find_op(std::string_view name) {
+  if (const OpDef* op = built_in(name)) return op;
+  UserOps& ops = user_ops();
+  std::lock_guard lock(ops.mutex);
+  auto at = ops.by_name.find(std::string(name));
+  return at == ops.by_name.end() ? nullptr : at->second;
 }
 
 const OpDef& op_named(std::string_view name) {

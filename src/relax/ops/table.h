@@ -7,6 +7,10 @@ namespace sator::relax {
 
 /// All rows, by family.
 const std::vector<OpDef>& op_table();
+/// Adds an op of a user's to those that find_op knows, or replaces it. Errors: the table has one of that name.
+void add_op(OpDef row);
+/// Takes it away again; calls that a program still has of it are of no op then.
+void remove_op(const std::string& name);
 /// The row of that name (without "relax."), or null.
 const OpDef* find_op(std::string_view name);
 /// The row of that name. Errors: there is none; the nearest names are listed.

@@ -1,2 +1,2 @@
 """What tests of graphs call."""
-from sator.relax.testing import vm  # noqa: F401
+from sator.relax.testing import transform, vm  # noqa: F401
