@@ -48,7 +48,18 @@ class PythonObject final : public tir::HostObject {
     for (const Value& v : args) positional.append(from_script(v));
     nb::dict named;
     for (const auto& [name, v] : keywords) named[name.c_str()] = from_script(v);
-    return script_value(object_(*positional, **named));
+    nb::object language = nb::module_::import_("sator.script.language");
+    return script_value(language.attr("called_by_a_program")(object_, positional, named));
+  }
+  std::shared_ptr<const tir::NotedCall> noted_call() const override {
+    if (!nb::hasattr(object_, "_noted")) return nullptr;
+    const nb::tuple parts = nb::cast<nb::tuple>(object_.attr("_call"));
+    auto out = std::make_shared<tir::NotedCall>();
+    out->name = nb::cast<std::string>(parts[0]);
+    for (nb::handle a : nb::iter(parts[1])) out->args.push_back(script_value(a));
+    for (auto [key, value] : nb::cast<nb::dict>(parts[2]))
+      out->keywords.emplace_back(nb::cast<std::string>(key), script_value(value));
+    return out;
   }
   NodeRef tensor() const override {
     if (!is_array(object_)) return nullptr;
@@ -89,6 +100,15 @@ Value script_value(nb::handle o) {
   }
   if (PyFloat_Check(o.ptr())) return nb::cast<double>(o);
   if (PyUnicode_Check(o.ptr())) return nb::cast<std::string>(o);
+  if (nb::hasattr(o, "_noted")) return tir::HostObjectRef(new PythonObject(nb::borrow(o)));
+  if (nb::hasattr(o, "_meta_value")) {
+    auto each = [](nb::handle v) { return tir::MetaVar{std::make_shared<Value>(script_value(v))}; };
+    nb::object value = o.attr("_meta_value");
+    if (!PyTuple_Check(value.ptr()) && !PyList_Check(value.ptr())) return each(value);
+    tir::Values out;
+    for (nb::handle item : nb::iter(value)) out.items.push_back(each(item));
+    return out;
+  }
   if (nb::hasattr(o, "_language")) return tir::LanguageName{nb::cast<std::string>(o.attr("_language"))};
   if (nb::isinstance<Handle>(o) || nb::hasattr(o, "_node")) {
     const NodeRef node = node_of(o);

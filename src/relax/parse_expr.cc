@@ -327,6 +327,12 @@ tir::Value GraphEvaluator::call_language(const std::string& name, const Expressi
         .hint = near.empty() ? std::string("check the spelling") : text("did you mean R.", join(near, " or R."), "?")});
 }
 
+/// A function of the module is a variable outside of the text.
+tir::Value GraphEvaluator::for_host(const tir::Value& v, Place place) {
+  const ModuleName* m = v.as<ModuleName>();
+  return m && !m->function.empty() ? NodeRef(to_graph(v, place)) : Evaluator::for_host(v, place);
+}
+
 tir::Value GraphEvaluator::op_call(const std::string& name, const Expression& call) {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> keywords;

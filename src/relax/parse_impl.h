@@ -47,6 +47,7 @@ class GraphEvaluator : public tir::Evaluator {
   tir::Value unknown_name(const script::Expression& name) override;
   tir::Value call_language(const std::string& name, const script::Expression& call) override;
   tir::Value call_other(const tir::Value& callee, const script::Expression& call) override;
+  tir::Value for_host(const tir::Value& v, script::Place place) override;
   std::optional<tir::Value> property(const tir::Value& object, const std::string& name, script::Place place);
   std::optional<tir::Value> other_attribute(const tir::Value& object, const std::string& name,
                                             const script::Expression& e) override;

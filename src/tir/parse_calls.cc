@@ -203,10 +203,44 @@ Value Evaluator::call(const Expression& e) {
 Value Evaluator::call_host(const HostObject& callee, const Expression& e) {
   Expression positional = e;
   positional.keywords.clear();
-  const std::vector<Value> args = Arguments(*this, positional, {"*args"}).rest();
+  std::vector<Value> args = Arguments(*this, positional, {"*args"}).rest();
+  for (Value& v : args) v = for_host(v, e.place);
   std::vector<std::pair<std::string, Value>> keywords;
-  for (const script::Keyword& k : e.keywords) keywords.emplace_back(k.name, eval(k.value));
-  return located(e.place, [&] { return callee.call(args, keywords); });
+  for (const script::Keyword& k : e.keywords) keywords.emplace_back(k.name, for_host(eval(k.value), k.place));
+  const Value result = located(e.place, [&] { return callee.call(args, keywords); });
+  const HostObjectRef* h = result.as<HostObjectRef>();
+  const std::shared_ptr<const NotedCall> noted = h ? (*h)->noted_call() : nullptr;
+  return noted ? made(*noted, e.place) : result;
+}
+
+Value Evaluator::for_host(const Value& v, Place place) {
+  const Values* list = v.as<Values>();
+  if (!list) return v;
+  Values out{{}, list->is_tuple};
+  for (const Value& item : list->items) out.items.push_back(for_host(item, place));
+  return out;
+}
+
+Value Evaluator::made(const NotedCall& noted, Place place) {
+  Expression call;
+  call.kind = Kind::call;
+  call.place = place;
+  call.items.resize(1 + noted.args.size());
+  push_scope();
+  size_t number = 0;
+  auto named = [&](const Value& v) {
+    Expression name;
+    name.kind = Kind::name;
+    name.place = place;
+    name.text = text("noted ", number++);  // no name of a program has a space
+    define(name.text, v, place);
+    return name;
+  };
+  for (size_t i = 0; i < noted.args.size(); ++i) call.items[i + 1] = named(noted.args[i]);
+  for (const auto& [name, v] : noted.keywords) call.keywords.push_back({name, place, named(v)});
+  Value out = call_language(noted.name, call);
+  pop_scope();
+  return out;
 }
 
 HostObjectRef Evaluator::host_member(std::string_view path) const {

@@ -111,6 +111,10 @@ class Evaluator {
   virtual Value call_language(const std::string& name, const script::Expression& call);
   virtual Value call_other(const Value& callee, const script::Expression& call);
   Value call_host(const HostObject& callee, const script::Expression& call);
+  /// An argument as the host's functions take it.
+  virtual Value for_host(const Value& v, script::Place place);
+  /// What a noted call gives here.
+  Value made(const NotedCall& call, script::Place place);
   /// What an object of the surroundings has under a dotted name, "relax.Call"; null where there is none.
   HostObjectRef host_member(std::string_view path) const;
   virtual std::optional<Value> other_attribute(const Value& object, const std::string& name,

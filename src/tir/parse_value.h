@@ -70,6 +70,7 @@ struct ScopeOpener;
 struct MetaVar {
   std::shared_ptr<Value> value;
 };
+struct NotedCall;
 /// An object of the language that the text is written in (Python) and that is no part of a program: a function, a module, an
 /// object with attributes. The reader asks it; what it answers is a value of the script again.
 class HostObject {
@@ -89,6 +90,9 @@ class HostObject {
                                           const std::vector<std::pair<std::string, Value>>& keywords) const = 0;
   virtual Value call(const std::vector<Value>& args,
                      const std::vector<std::pair<std::string, Value>>& keywords) const = 0;
+  /// A call of the language that a function of the host's gives back to have it made in the program that calls the function,
+  /// such as T.decl_buffer(...); null for any other object.
+  virtual std::shared_ptr<const NotedCall> noted_call() const { return nullptr; }
 };
 using HostObjectRef = std::shared_ptr<const HostObject>;
 
@@ -112,6 +116,12 @@ struct Value {
   bool is_plain() const;
   /// What it is, for messages: "an integer", "a buffer", ...
   std::string kind() const;
+};
+
+struct NotedCall {
+  std::string name;  ///< "T.decl_buffer"
+  std::vector<Value> args;
+  std::vector<std::pair<std::string, Value>> keywords;
 };
 
 class Surroundings {

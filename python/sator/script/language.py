@@ -9,6 +9,20 @@ from sator import _core
 _ANNOTATIONS = {"Buffer", "Ptr", "Tensor", "Shape", "Prim", "Object", "Tuple", "Callable", "match_buffer"}
 
 
+# What opens a scope in the program that calls the function where it stands: there it is made.
+_SCOPES = {"T.decl_buffer", "T.allocate", "T.allocate_const", "T.alloc_buffer"}
+_programs = []  # the functions that programs are calling just now
+
+
+def called_by_a_program(function, args, kwargs):
+    """What a function gives that a program calls while it is read; scopes that it opens are the program's."""
+    _programs.append(function)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        _programs.pop()
+
+
 class Name:
     """A name of a language: T.grid, R.nn.softmax."""
 
@@ -21,7 +35,12 @@ class Name:
         return Name(f"{self._language}.{name}")
 
     def __call__(self, *args, **kwargs):
+        if self._language == "T.meta_var":
+            return MetaVar(*args, **kwargs)
         value = Annotation(self._language, args, kwargs)
+        if _programs and self._language in _SCOPES:
+            value._noted = True
+            return value
         return value if self._language.split(".")[-1] in _ANNOTATIONS else value._value()
 
     def __getitem__(self, index):
@@ -43,6 +62,16 @@ def _buffer(args, kwargs):
     if "align" in given:
         given["data_alignment"] = given.pop("align")
     return tir.decl_buffer(**given)
+
+
+class MetaVar:
+    """What a function that a program calls gives back to have it written out wherever its name stands, instead of bound to a variable."""
+
+    def __init__(self, value):
+        self._meta_value = value
+
+    def __iter__(self):
+        return (MetaVar(v) for v in self._meta_value)
 
 
 class Annotation:
