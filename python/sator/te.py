@@ -176,6 +176,43 @@ def extern(shape, inputs, fcompute, name="extern", dtype=None, in_buffers=None, 
     return made[0] if len(made) == 1 else made
 
 
+class TensorIntrin:
+    """What a hardware instruction computes, as te writes it: decl_tensor_intrin makes it.
+
+    op             the operation of the formula that the instruction computes
+    inputs         the tensors that the formula reads
+    buffers        those of the inputs, then of the results: what the instruction accesses
+    scalar_params  scalars that the formula reads
+    body, reduce_init, reduce_update   statements that call it; the latter two None where there is no reduction
+    """
+
+    def __init__(self, name, op, inputs, buffers, scalar_params, bodies):
+        self.name, self.op, self.inputs, self.buffers, self.scalar_params = name, op, inputs, buffers, scalar_params
+        self.body, self.reduce_init, self.reduce_update = (*bodies, None, None)[:3]
+
+
+def decl_tensor_intrin(op, fcompute, name="tensor_intrin", binds=None, scalar_params=None, default_buffer_params=None):
+    """An instruction that computes the operation `op` of te.compute.
+
+    fcompute               (buffers of the inputs, buffers of the results[, scalars]) -> a statement or a call, or of a reduction
+                           (update, initialise, update from the start)
+    binds                  {tensor: buffer} where a buffer has a form of its own
+    default_buffer_params  of the other buffers: {"offset_factor": 16}
+    """
+    from sator import tir
+
+    def buffer_of(tensor):
+        made = (binds or {}).get(tensor)
+        return made if made is not None else tir.decl_buffer(tensor.shape, tensor.dtype, tensor.name, **(default_buffer_params or {}))
+
+    inputs, results = list(op.input_tensors), [op.output(i) for i in range(op.num_outputs)]
+    ins, outs = [buffer_of(t) for t in inputs], [buffer_of(t) for t in results]
+    scalars = list(scalar_params or ())
+    made = fcompute(ins, outs, scalars) if scalars else fcompute(ins, outs)
+    bodies = [tir.Evaluate(b) if isinstance(b, _core.PrimExpr) else b for b in (made if isinstance(made, (list, tuple)) else [made])]
+    return TensorIntrin(name, op, inputs, [*ins, *outs], scalars, bodies)
+
+
 def reduce_axis(dom, name="k", thread_tag="", span=None):
     """An axis that a reduction runs over: dom is (begin, end)."""
     return _core.te.reduce_axis(dom[0], dom[1], name)
@@ -245,7 +282,7 @@ def size_var(name="size", dtype="int32", span=None):
 
 def __getattr__(name):
     # Functions of elements: te.exp, te.if_then_else, ...
-    if name.startswith("__"):
+    if name.startswith("_"):
         raise AttributeError(name)
     from sator import tir
 

@@ -242,6 +242,7 @@ class FunctionBuilder {
   }
 
   tir::PrimFuncRef build(const std::vector<Arg>& args) {
+    for (const Tensor& t : tensors_) note_offsets(t.stage());
     for (const Tensor& t : tensors_) visit(t.stage());
     std::vector<VarRef> params;
     std::vector<std::pair<VarRef, BufferRef>> buffer_map;
@@ -270,14 +271,31 @@ class FunctionBuilder {
     return std::find(tensors_.begin(), tensors_.end(), t) != tensors_.end();
   }
 
+  /// What a statement of the user's accesses may lie anywhere in the memory behind its pointer.
+  void note_offsets(const Ref<const Stage>& stage) {
+    if (!noted_.insert(stage.get()).second) return;
+    if (stage->statement) offset_.insert(stage.get());
+    for (const Tensor& input : stage->inputs) {
+      if (stage->statement) offset_.insert(input.stage().get());
+      note_offsets(input.stage());
+    }
+  }
+
+  /// A buffer of a stage; an argument that a statement accesses has an offset, of which the caller decides.
+  BufferRef new_buffer(const Ref<const Stage>& stage, size_t output) const {
+    const Stage::Output& o = stage->outputs[output];
+    BufferRef made = make_buffer(o.name, o.shape, o.dtype);
+    if (!offset_.contains(stage.get()) || !is_arg(stage, output)) return made;
+    return with(made, &Buffer::elem_offset, Expr(make_var("elem_offset", i32)));
+  }
+
   /// Producers first, each stage once.
   void visit(const Ref<const Stage>& stage) {
     if (!visited_.insert(stage.get()).second) return;
     for (const Tensor& input : stage->inputs) visit(input.stage());
     std::vector<BufferRef>& buffers = buffers_[stage.get()];
     for (size_t i = 0; i < stage->outputs.size(); ++i) {
-      const Stage::Output& o = stage->outputs[i];
-      buffers.push_back(make_buffer(o.name, o.shape, o.dtype));
+      buffers.push_back(new_buffer(stage, i));
       if (is_arg(stage, i)) continue;
       (stage->is_placeholder() ? missing_ : allocated_).push_back(buffers.back());
     }
@@ -444,7 +462,7 @@ class FunctionBuilder {
   DType index_;
   arith::Analyzer arith_;
   std::vector<Tensor> tensors_;
-  std::unordered_set<const Stage*> visited_;
+  std::unordered_set<const Stage*> visited_, noted_, offset_;
   std::unordered_map<const Stage*, std::vector<BufferRef>> buffers_;
   std::unordered_set<std::string> block_names_;
   std::vector<BufferRef> allocated_, missing_;
