@@ -3,6 +3,7 @@
 
 #include "passes/dead_code_elimination.h"
 #include "passes/fuse_ops.h"
+#include "passes/graph/graph.h"
 #include "relax/outline.h"
 #include "relax/rebind.h"
 #include "tir/copy.h"
@@ -396,7 +397,14 @@ std::string cannot_fuse(const Function& f) {
 
 }  // namespace
 
-ModuleRef fuse_tir(const ModuleRef& module, const PassContext& ctx) {
+ModuleRef fuse_tir(const ModuleRef& given, const PassContext& ctx) {
+  const bool has_groups = std::ranges::any_of(given->functions, [](const auto& entry) {
+    const Function* f = entry.second.template as<Function>();
+    return f && int_attr(f->attrs, "Primitive").value_or(0) != 0;
+  });
+  if (!has_groups) return given;
+  // What only renames a group's result would stay a copy of it.
+  const ModuleRef module = canonicalize_bindings(given, ctx);
   ModuleRef out = module;
   std::map<std::string, Fused> fused;
   for (const auto& [name, func] : module->functions) {
@@ -410,7 +418,7 @@ ModuleRef fuse_tir(const ModuleRef& module, const PassContext& ctx) {
     out = with_function(out, name, fuser.run());
     fused.emplace(name, Fused{fuser.used(), fuser.in_place()});
   }
-  if (fused.empty()) return module;
+  if (fused.empty()) return given;
   const ModuleRef functions = out;  // what is walked while `out` changes
   for (const auto& [name, func] : functions->functions) {
     if (!func.as<Function>()) continue;

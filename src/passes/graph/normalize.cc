@@ -1,6 +1,7 @@
 #include "passes/graph/graph.h"
 #include "relax/outline.h"
 #include "relax/rewrite.h"
+#include "relax/struct_info.h"
 
 namespace sator::passes {
 
@@ -54,7 +55,10 @@ ModuleRef normalize(const ModuleRef& module, const PassContext&) {
     if (!body.as<SeqExpr>()) body = make<SeqExpr>(std::vector<BindingBlockRef>{}, body, StructInfo());
     body = builder.normalize(body);
     builder.end_scope();
-    return body == f->body ? f : FuncRef(with(f, &Function::body, body));
+    if (body == given->body) return given;
+    // What the body tells of the result may be finer than what was declared of it.
+    const bool is_finer = body->sinfo && is_base_of(f->ret, body->sinfo, builder.arith());
+    return with(with(f, &Function::body, body), &Function::ret, is_finer ? body->sinfo : f->ret);
   });
 }
 
