@@ -38,7 +38,16 @@ static MaybeReason cannot_split(const Schedule& s, const Loop& i, const Factors&
                   .needs = "at least one factor, at most one of them None",
                   .hint = "give all but one",
                   .at = {{Stmt(&loop), "split here"}}};
-  if (open == 0 && !analyzer.prove(ge(product, loop.extent), arith::Strength::symbolic))
+  // A factor that is ceildiv(extent, the others) covers the loop, also where no rule sees it.
+  auto is_rest = [&](size_t k) {
+    Expr others = int_imm(1, loop.extent->dtype);
+    for (size_t i = 0; i < factors.size(); ++i)
+      if (i != k) others = others * *factors[i];
+    return !is_zero(others) && analyzer.prove_equal(*factors[k], ceildiv(loop.extent, others));
+  };
+  bool covers = open == 1 || analyzer.prove(ge(product, loop.extent), arith::Strength::symbolic);
+  for (size_t k = 0; !covers && k < factors.size(); ++k) covers = !as_int(*factors[k]) && is_rest(k);
+  if (!covers)
     return Reason{
         .what =
             text("the factors' product ", as_int(loop.extent) ? "is" : "may be", " below the extent of loop ", i->name),
@@ -70,7 +79,8 @@ static std::vector<Loop> do_split(Schedule& s, Loop i, Factors factors, bool pre
   Expr known = int_imm(1, dtype);
   for (size_t k = 0; k < factors.size(); ++k) {
     if (factors[k]) {
-      extents[k] = as_int(*factors[k]) ? int_imm(*as_int(*factors[k]), dtype) : cast_to(dtype, *factors[k]);
+      extents[k] =
+          as_int(*factors[k]) ? int_imm(*as_int(*factors[k]), dtype) : analyzer.simplify(cast_to(dtype, *factors[k]));
       known = known * extents[k];
     }
   }
