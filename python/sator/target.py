@@ -36,6 +36,7 @@ class Target:
     _stack = []
 
     def __init__(self, target, host=None):
+        self._given = target._given if isinstance(target, Target) else target
         if isinstance(target, dict):
             import json
 
@@ -43,15 +44,24 @@ class Target:
         if hasattr(target, "config") and not isinstance(target, Target):  # as functions carry it
             import json
 
-            target = json.dumps(_plain(target.config))
+            self._given = _plain(target.config)
+            target = json.dumps(self._given)
         self.text = target.text if isinstance(target, Target) else str(target)
+        host = target._host if host is None and isinstance(target, Target) else host
         self._host = host if host is None or isinstance(host, Target) else Target(host)
         self._told = None
 
     def _node(self):
+        """The target as functions carry it: what was given, and the host."""
         from sator import _core
 
-        return _core.target_node(self.text)
+        first = self.text.split(" ")[0]
+        given = self._given if isinstance(self._given, dict) else self.text
+        if not isinstance(given, dict) and "/" not in first and first != self.kind.name:
+            return _core.target_node(self.text)  # a described chip, or levels of instruction sets
+        names = {"given": given, "host": self._host}
+        text = "T.target(given, host=host)" if self._host is not None else "T.target(given)"
+        return _core.evaluate(text, lambda name: (names[name],) if name in names else None)
 
     def _config(self):
         if self._told is None:

@@ -11,6 +11,17 @@ def Apply(ftransform):  # noqa: N802
     return prim_func_pass(lambda func, mod, ctx: ftransform(func), name="Apply")
 
 
+def Filter(fcond):  # noqa: N802
+    """A pass that keeps the tensor programs for which fcond(func) holds, and every other function."""
+    from sator import IRModule
+
+    def run(mod, ctx):
+        kept = {n: f for n, f in mod.functions.items() if not isinstance(f, _core.tir.PrimFunc) or fcond(f)}
+        return mod if len(kept) == len(mod.functions) else IRModule(kept, mod.attrs, mod.global_infos)
+
+    return transform.module_pass(run, opt_level=0, name="Filter")
+
+
 class HoistedConditionals(IntFlag):
     """What HoistExpression moves out of loops, the option tir.HoistExpression.hoisted_conditionals; the values are TVM's."""
 
