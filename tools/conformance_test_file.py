@@ -5,6 +5,7 @@ TVM_CHECKOUT names the checkout with the tests of the release.
 import ast
 import builtins
 import contextlib
+import inspect
 import itertools
 import os
 import re
@@ -17,6 +18,7 @@ class Unsupported(Exception):
     """The case needs what is not built: its words name it."""
 
 
+OPEN_FIXTURES = []  # generators of fixtures of the case that runs
 CHECKOUT = os.environ.get("TVM_CHECKOUT")  # where captured names are defined, in the tests' own files
 
 
@@ -43,6 +45,10 @@ class TestFile:
         names = {ast.unparse(b) for b in getattr(scope, "bases", ())}
         found = [n for n in self.scopes[0].body if isinstance(n, ast.ClassDef) and n.name in names]
         return [c for base in found for c in (*self.bases(base), base)]
+
+    def source(self):
+        """The text of the test, as Python writes it."""
+        return ast.unparse(self.scopes[-1])
 
     def options(self):
         """{names of parameters: [values of each]}, as trees: of the decorators, and of tvm.testing.parameter and parameters."""
@@ -84,6 +90,9 @@ class TestFile:
             return {}
 
         def word(tree):
+            if isinstance(tree, ast.Name):  # a value that the file names stands written out in the label
+                values = [n.value for n in self.scopes[0].body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == tree.id]
+                tree = values[-1] if values else tree
             text = tree.value if isinstance(tree, ast.Constant) and isinstance(tree.value, str) else tree if isinstance(tree, str) else ast.unparse(tree)
             return re.sub(r"\s", "", text)[:40]
 
@@ -114,8 +123,8 @@ class TestFile:
                 call.keywords.append(ast.keyword("override", ast.Constant(True)))
                 self.run(node)
 
-    def define(self, name):
-        """Gives the name its value. Errors: Unsupported where the file defines no such name."""
+    def define(self, name, before=None):
+        """Gives the name its value, that which it has before a line of the file. Errors: Unsupported where the file defines no such name."""
         if name in self.active or len(self.active) > 8:
             raise Unsupported(f"captured values that no text defines: {name}")
         self.active.add(name)
@@ -130,6 +139,7 @@ class TestFile:
             for scope in reversed(self.scopes):
                 methods = [n for n in fixtures if scope is self.scopes[-1]]
                 found = [node for part in [*methods, scope] for node in part.body if defines(node, name)]
+                found = [node for node in found if before is None or node.lineno < before] or found
                 for node in found:
                     fixture = getattr(node, "decorator_list", None) and any("fixture" in ast.unparse(d) for d in node.decorator_list)
                     if fixture:
@@ -137,6 +147,9 @@ class TestFile:
                     self.run(node)
                     if fixture:
                         self.run(ast.parse(f"{name} = {name}({', '.join(a.arg for a in node.args.args)})").body[0])
+                        if inspect.isgenerator(self.names[name]):  # what it does after its test, it does when the case is over
+                            OPEN_FIXTURES.append(self.names[name])
+                            self.names[name] = next(OPEN_FIXTURES[-1])
                 if found:
                     return
         finally:
@@ -144,19 +157,22 @@ class TestFile:
         raise Unsupported(f"captured values that no text defines: {name}")
 
     def run(self, statement):
-        module = ast.fix_missing_locations(ast.Module([statement], []))
+        module, early = ast.fix_missing_locations(ast.Module([statement], [])), []
         if isinstance(statement, ast.FunctionDef):  # the names that its body uses have to be there when it is called
             own = {a.arg for a in statement.args.args} | {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
             for node in ast.walk(statement):
                 if isinstance(node, ast.Name) and node.id not in own and node.id not in self.names and not hasattr(builtins, node.id):
                     with contextlib.suppress(Unsupported):
-                        self.define(node.id)
+                        self.define(node.id, statement.lineno)
+                        early.append(node.id)
         for _ in range(20):
             try:
                 exec(compile(module, self.path, "exec"), self.names)
-                return
+                break
             except NameError as e:
                 self.define(e.name)
+        for name in early:  # and what it becomes after
+            self.define(name)
 
 
 def defines(node, name):
