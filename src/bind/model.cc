@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "bind/gil.h"
 #include "bind/node.h"
 #include "bind/parts.h"
@@ -219,6 +220,14 @@ void add_model(nb::module_& m) {
       nb::arg("context_window").none(),
       "The program of a model's folder before any pass, its parameters and the layers that bind results.");
   m.def("command", command, nb::arg("args"), nb::arg("progress").none());
+  m.def(
+      "run_program",
+      [](const std::vector<std::string>& args) {
+        nb::gil_scoped_release released;
+        end_on_interrupt();
+        return cli::run_app(args, cli::command_table(), std::cin, std::cout, std::cerr);
+      },
+      "The program itself, on the process's streams: its exit status.");
   m.def("shipped_chips", &shipped_chips);
 }
 

@@ -3,6 +3,8 @@ import json
 import math
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -112,6 +114,14 @@ class Costs(unittest.TestCase):
     def test_schemes_and_chips(self):
         self.assertTrue(any("f16" in s["names"] for s in sator.schemes()))
         self.assertIn("edge_npu32", sator.chips())
+
+    def test_the_program_itself_runs_as_a_module(self):
+        run = subprocess.run([sys.executable, "-m", "sator", "schemes"], capture_output=True, text=True)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertEqual(run.stdout, sator.command("schemes").text)
+        run = subprocess.run([sys.executable, "-m", "sator", "studdy"], capture_output=True, text=True)
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("study", run.stderr)
 
     def test_a_command_s_mistakes_are_exceptions(self):
         with self.assertRaises(sator.TVMError) as caught:
