@@ -183,8 +183,7 @@ void add_graph(nb::module_& m) {
   m.def(
       "graph_var",
       [](const std::string& name, nb::object info, bool is_dataflow) {
-        relax::StructInfo sinfo = struct_info_of(info);
-        if (!sinfo) sinfo = relax::object_info();
+        const relax::StructInfo sinfo = struct_info_of(info);  // null: what a binding tells of it
         return to_python(NodeRef(is_dataflow ? relax::make_dataflow_var(name, sinfo) : relax::make_rvar(name, sinfo)));
       },
       nb::arg("name"),
