@@ -208,6 +208,25 @@ class Memory(unittest.TestCase):
         np.testing.assert_array_equal(b, values.astype("float32") * 2)
         np.testing.assert_array_equal(c.view("uint16"), values.view("uint16"))
 
+    def test_vectors_that_only_another_machine_has_are_refused(self):
+        @T.prim_func
+        def copy(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+            B[0:T.vscale() * 4] = A[0:T.vscale() * 4]
+
+        self.assertEqual(sator.script.parse(copy.script()).script(), copy.script())
+        with self.assertRaisesRegex(sator.TVMError, "(?s)xvscalex4.*SVE.*constant factor"):
+            sator.build(copy)
+
+    def test_a_predicate_leaves_lanes_out(self):
+        @T.prim_func
+        def added(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), n: T.int32):
+            B.vstore([T.Ramp(0, 1, 8)], A.vload([T.Ramp(0, 1, 8)], predicate=T.get_active_lane_mask("uint1x8", 2, n)) + T.Broadcast(T.float32(1), 8),
+                     predicate=T.get_active_lane_mask("uint1x8", 0, n))
+
+        a, b = np.arange(8, dtype="float32") + 10, np.zeros(8, "float32")
+        sator.build(added)(a, b, 6)
+        np.testing.assert_array_equal(b, [11, 12, 13, 14, 1, 1, 0, 0])
+
     def test_read_only_arrays_are_copied_and_not_shared(self):
         x = np.frombuffer(random(4).tobytes(), "float32")
         np.testing.assert_array_equal(sator.nd.array(x).numpy(), x)

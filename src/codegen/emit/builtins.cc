@@ -179,6 +179,16 @@ llvm::Value* emit_vector_combine(Emit& e, const Call& n) {
   return e.b.CreateShuffleVector(low, arg(e, n, 1), lanes);
 }
 
+/// Lane l holds where base + l < limit; in 64 bits, where the sum cannot wrap.
+llvm::Value* emit_active_lane_mask(Emit& e, const Call& n) {
+  auto wide = [&](int i) {
+    return splat(e, convert(e, arg(e, n, i), n.args[static_cast<size_t>(i)]->dtype, i64), n.dtype.lanes);
+  };
+  std::vector<llvm::Constant*> steps;
+  for (int l = 0; l < n.dtype.lanes; ++l) steps.push_back(e.b.getInt64(static_cast<uint64_t>(l)));
+  return e.b.CreateICmpSLT(e.b.CreateAdd(wide(0), llvm::ConstantVector::get(steps)), wide(1));
+}
+
 const BufferLoad& address_argument(const Call& n) {
   const BufferLoad* place = n.args[0].as<BufferLoad>();
   if (!place) unsupported("the address of something that is not a place in a buffer");
@@ -279,6 +289,7 @@ constexpr EmitBuiltin kTable[] = {
     {"tir.vectorlow", [](Emit& e, const Call& n) { return emit_vector_half(e, n, false); }},
     {"tir.vectorhigh", [](Emit& e, const Call& n) { return emit_vector_half(e, n, true); }},
     {"tir.vectorcombine", emit_vector_combine},
+    {"tir.get_active_lane_mask", emit_active_lane_mask},
     {"tir.dot4", emit_dot4},
     {"tir.dp4a", emit_dot4},
     {"tir.dot2", emit_dot2},

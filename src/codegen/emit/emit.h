@@ -142,6 +142,8 @@ llvm::StructType* context_type(llvm::LLVMContext& llvm);
 
 /// Refuses what a user can write and the translation does not cover.
 [[noreturn]] void unsupported(const std::string& what);
+/// Errors: the dtype is that of scalable vectors.
+void need_fixed_lanes(DType d);
 
 /// The attributes that make LLVM write code of the level.
 void set_level(llvm::Function* function, const target::CpuLevel& level);

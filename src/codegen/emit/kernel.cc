@@ -33,10 +33,23 @@ llvm::Value* scalar(Emit& e, llvm::Value* word, DType d) {
   return convert(e, e.b.CreateBitCast(word, e.b.getDoubleTy()), f64, d);
 }
 
+/// What is read as a place in memory has no type of LLVM's that would be refused on the way.
+void refuse_scalable_vectors(const tir::PrimFunc& func) {
+  for (const auto& [param, buffer] : func.buffer_map) need_fixed_lanes(buffer->dtype);
+  walk(
+      func.body,
+      [](const Buffer& b) { need_fixed_lanes(b.dtype); },
+      [](const Var& v) { need_fixed_lanes(v.dtype); },
+      [](const Call& n) { need_fixed_lanes(n.dtype); },
+      [](const Ramp& n) { need_fixed_lanes(n.dtype); },
+      [](const Broadcast& n) { need_fixed_lanes(n.dtype); });
+}
+
 }  // namespace
 
 void emit_kernel(llvm::Module& module, const tir::PrimFunc& func, const std::string& symbol,
                  const target::CpuLevel& level) {
+  refuse_scalable_vectors(func);
   AliasScopes aliases(module.getContext(), symbol);
   Emit e(module, level, aliases);
   llvm::Type* ptr = e.b.getPtrTy();

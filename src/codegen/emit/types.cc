@@ -13,6 +13,13 @@ void unsupported(const std::string& what) {
         .hint = "write it in another way, or run the program by the interpreter"});
 }
 
+void need_fixed_lanes(DType d) {
+  if (d.is_scalable)
+    fail({.what = text("a vector of dtype ", d, ", whose number of lanes the machine decides"),
+          .needs = "vectors of a constant number of lanes: scalable ones are Arm's SVE's",
+          .hint = "split the loop by a constant factor, and vectorize the inner loop"});
+}
+
 static llvm::Type* element_type(Emit& e, DType d) {
   switch (d.code) {
     case DType::Code::int_:
@@ -33,10 +40,7 @@ static llvm::Type* element_type(Emit& e, DType d) {
 }
 
 llvm::Type* type_of(Emit& e, DType d) {
-  if (d.is_scalable)
-    fail({.what = text("a vector of dtype ", d, ", whose number of lanes the machine decides"),
-          .needs = "vectors of a constant number of lanes: scalable ones are Arm's SVE's",
-          .hint = "split the loop by a constant factor, and vectorize the inner loop"});
+  need_fixed_lanes(d);
   llvm::Type* element = element_type(e, d);
   return d.lanes == 1 ? element : llvm::FixedVectorType::get(element, d.lanes);
 }
