@@ -255,7 +255,7 @@ class SharedRewriter {
   static Expr moved(const Expr& index, const Expr& by) {
     if (is_zero(by)) return index;
     const Expr add = cast_to(index->dtype.element(), by);
-    return index->dtype.lanes == 1 ? index + add : index + make<Broadcast>(add, index->dtype.lanes);
+    return index->dtype.lanes == 1 ? index + add : index + make<Broadcast>(add, index->dtype.all_lanes());
   }
 
   static Expr from(const Expr& by, const Expr& offset) {

@@ -125,7 +125,7 @@ class BufferLifetimes {
       for (const VarRef& v : vars_in(e)) movable &= !inner_.contains(v.get());
     }
     if (!movable) return;
-    int64_t bits = int64_t{n.dtype.bits} * n.dtype.lanes;
+    int64_t bits = n.dtype.is_scalable ? 0 : int64_t{n.dtype.bits} * n.dtype.lanes;  // 0: not known
     for (const Expr& e : n.extents) bits *= as_int(e).value_or(0);
     allocations.push_back({.node = ref(n), .attach = attach_, .level = open_.size(), .bits = bits});
     by_pointer_[n.data.get()] = &allocations.back();
