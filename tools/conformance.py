@@ -311,8 +311,8 @@ def main():
         known = read_ids(passing.read_text()) if passing.exists() else set()
         if args.accept:
             kept = {case for case in known if case not in now} | {case for case, s in now.items() if s == "passed"}
-            if passing.name != PASSING.name and PASSING.exists():  # the list of another program: what passes only there
-                kept -= read_ids(PASSING.read_text())
+            if passing.resolve() != PASSING.resolve() and passing.parent.resolve() == PASSING.parent.resolve():
+                kept -= read_ids(PASSING.read_text())  # its own list holds them
             passing.write_text(written_ids(kept))
         else:
             status |= report_lost(known, now, passing)
