@@ -72,6 +72,10 @@ Stmt without(const Stmt& root, const Stmt& target) {
       [&](const DeclBuffer& d) { return around_without(d, target); },
       [&](const AttrStmt& a) { return around_without(a, target); },
       [&](const LetStmt& l) { return around_without(l, target); },
+      [&](const AssertStmt& a) {  // it is still to hold
+        Stmt left = around_without(a, target);
+        return left ? left : Stmt(with(a, &AssertStmt::body, Stmt(make<Evaluate>(int_imm(0)))));
+      },
       [&](const StmtNode&) { return root; });
 }
 
