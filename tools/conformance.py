@@ -207,19 +207,29 @@ def report_lost(known, now, source):
 
 
 def written_ids(ids):
-    """In order, the cases of one test in a line, `test#0-3,5`; behind a line that ends with "::", which begins them, ids go on behind a blank."""
+    """In order, the cases of one test in a line, `test#0-3,5`; behind a line that ends with "::", which begins them, ids go on behind a blank.
+
+    Two blanks stand for `test_`, and ` [` for the name of the test in the line before.
+    """
     numbers = collections.defaultdict(list)  # of a test
     for case in ids:
         test, mark, number = case.rpartition("#")
         plain = mark and re.fullmatch(r"\d+(\.\d+)?", number)
         numbers[test if plain else case].append(tuple(map(int, number.split("."))) if plain else None)
-    lines, begun = [], ""
+    lines, begun, last = [], "", None
     for test in sorted(numbers):
         file, separator, rest = test.partition("::")
         if separator and file != begun:
             lines.append(f"{file}::")
         given = sorted(n for n in numbers[test] if n is not None)
         text = f" {rest}" if separator else test
+        if separator:
+            name, bracket, label = rest.partition("[")
+            if bracket and (file, name) == last:
+                text = f" [{label}"
+            elif rest.startswith("test_"):
+                text = f"  {rest.removeprefix('test_')}"
+            last = file, name
         lines.extend([text] * (None in numbers[test]) + [f"{text}#{runs_of(given)}"] * bool(given))
         begun = file if separator else ""
     return "".join(f"{line}\n" for line in lines)
@@ -238,12 +248,15 @@ def runs_of(numbers):
 
 def read_ids(text):
     """What written_ids wrote; whole ids too."""
-    ids, begun = set(), ""
+    ids, begun, name = set(), "", ""
     for line in text.splitlines():
         if line.endswith("::"):
             begun = line
             continue
-        case = begun + line[1:] if line.startswith(" ") else line
+        if line.startswith(" "):
+            rest = "test_" + line[2:] if line.startswith("  ") else name + line[1:] if line.startswith(" [") else line[1:]
+            name = re.split(r"[\[#]", rest)[0]
+        case = begun + rest if line.startswith(" ") else line
         test, _, numbers = case.rpartition("#")
         if not test or not re.fullmatch(r"[\d.,-]+", numbers):
             ids.add(case)

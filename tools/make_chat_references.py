@@ -175,7 +175,7 @@ def main():
             cases.append({"template": file.name, "conversation": name,
                           "text": rendered(file.read_text(), **given, **TOKENS)})
     (target / "conversations.json").write_text(json.dumps(
-        {"special_tokens": TOKENS, "conversations": CONVERSATIONS, "cases": cases}, ensure_ascii=False, indent=1) + "\n")
+        {"special_tokens": TOKENS, "conversations": CONVERSATIONS, "cases": cases}, ensure_ascii=False, separators=(",", ":")) + "\n")
     cases = [{"template": t, "text": rendered(t, **VARIABLES)} for t in LANGUAGE]
     (target / "language.json").write_text(json.dumps({"variables": VARIABLES, "cases": cases}, ensure_ascii=False, indent=1) + "\n")
 

@@ -137,8 +137,8 @@ def main():
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     (out / "eval.json").write_text(json.dumps(evaluate(model, tokenizer, *make_tasks(out))) + "\n")
     marked = transformers.AutoTokenizer.from_pretrained(ROOT / "tests/reference/models/llama-stories")
-    (out / "encodings.json").write_text(json.dumps(encodings(marked), indent=1) + "\n")
-    (out / "logprobs.json").write_text(json.dumps(logprobs(model, tokenizer), indent=1) + "\n")
+    (out / "encodings.json").write_text(json.dumps(encodings(marked), separators=(",", ":")) + "\n")
+    (out / "logprobs.json").write_text(json.dumps(logprobs(model, tokenizer), separators=(",", ":")) + "\n")
 
 
 main()
