@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "codegen/library.h"
 #include "codegen/vm_codegen.h"
+#include "passes/lower/lower.h"
 #include "passes/run.h"
 #include "relax/print.h"
 #include "rules/default_schedule.h"
@@ -86,6 +87,15 @@ Compiled compile(ModuleRef module, const CompileOptions& options) {
   Compiled out;
   dump_passes(options);
   out.phase3 = to_phase3(std::move(module), options);
+  for (const auto& [name, func] : out.phase3->functions) {
+    const tir::PrimFunc* f = func.as<tir::PrimFunc>();
+    try {
+      if (f) passes::require_indices(*f);
+    } catch (Error& e) {
+      if (e.reason.where.empty()) e.reason.where = text("in function ", name);
+      throw;
+    }
+  }
   module = before_levels(out.phase3, ctx, options.keeps_parameters);
   for (const target::CpuLevel* level : options.target.levels()) {
     rules::ScheduleLog log;

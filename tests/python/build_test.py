@@ -323,6 +323,32 @@ class Passes(unittest.TestCase):
         for shape in ((0, 5), (3, 0), (0,)):
             self.assertEqual(sator.nd.array(np.zeros(shape, "float32")).numpy().shape, shape)
 
+    def test_accesses_that_leave_their_buffer(self):
+        for access, words in (("B[vi + 1] = A[vi]", "an index of B is out of range: vi + 1 comes to 16"),
+                              ("B[vi] = A[vi * 2 - 1]", "an index of A is out of range: vi * 2 - 1 comes to -1"),
+                              ("B[vi] = A[-1]", "an index of A is out of range: -1 comes to -1")):
+            module = sator.script.parse(f"""
+@T.prim_func
+def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+    for i in range(16):
+        with T.block("b"):
+            vi = T.axis.spatial(16, i)
+            {access}
+""")
+            with self.subTest(access=access), self.assertRaisesRegex(Exception, words.replace("+", "\\+").replace("*", "\\*")):
+                sator.build(module, target="llvm")
+        guarded = sator.script.parse("""
+@T.prim_func
+def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+    for i in range(16):
+        with T.block("b"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = T.if_then_else(vi < 15, A[vi + 1], T.float32(0))
+""")
+        a, b = np.arange(16, dtype="float32"), sator.nd.array(np.zeros(16, "float32"))
+        sator.build(guarded, target="llvm")(sator.nd.array(a), b)
+        np.testing.assert_array_equal(b.numpy(), np.append(a[1:], 0))
+
     def test_functions_keep_their_parameters(self):
         builder = relax.BlockBuilder()
         x, w, s = (relax.Var(name, R.Tensor((8, 8), "float32")) for name in "xws")

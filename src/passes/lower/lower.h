@@ -68,6 +68,9 @@ tir::PrimFuncRef lower(const tir::PrimFuncRef& func, const LowerOptions& options
 /// The function with another body; the same function for the same body.
 tir::PrimFuncRef with_body(const tir::PrimFuncRef& func, tir::Stmt body);
 
+/// Errors: an index that is a sum of multiples of loops leaves its buffer in some iteration, with nothing to keep it from running.
+void require_indices(const tir::PrimFunc& func);
+
 /// The statement that does nothing.
 tir::Stmt nothing();
 
