@@ -1,7 +1,7 @@
 """Language models: generated texts, perplexity, logits."""
 from pathlib import Path
 
-from sator import _core
+from sator import _core, nd
 
 
 def export_model(folder, quantization=None, context_window=None):
@@ -70,4 +70,4 @@ class LM:
 
     def logits(self, ids):
         """The logits at each position of a sequence of token ids: float32 [tokens, vocab_size]."""
-        return self._model.logits(list(ids)).numpy()
+        return nd.NDArray.numpy(self._model.logits(list(ids)))

@@ -159,7 +159,9 @@ void add_block_builder(nb::module_& m) {
            })
       .def("emit_binding",
            [](BlockBuilder& b, const Handle& binding) {
-             b.emit_binding(relax::Binding(binding.node.as<relax::BindingNode>()));
+             const auto* given = binding.node.as<relax::BindingNode>();
+             if (!given) wrong_type(to_python(binding.node), "a relax.VarBinding or a relax.MatchCast");
+             b.emit_binding(relax::Binding(given));
            })
       .def("bound_value",
            [](const BlockBuilder& b, nb::object var) { return to_python(NodeRef(b.bound_value(graph_of(var)))); })

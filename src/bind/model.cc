@@ -223,7 +223,8 @@ void add_model(nb::module_& m) {
   m.def(
       "run_program",
       [](const std::vector<std::string>& args) {
-        nb::gil_scoped_release released;
+        std::optional<WithoutGil> released;
+        if (has_other_threads()) released.emplace();
         end_on_interrupt();
         return cli::run_app(args, cli::command_table(), std::cin, std::cout, std::cerr);
       },

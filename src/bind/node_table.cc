@@ -1,5 +1,7 @@
 // Every node class under its name in TVM, with TVM's names for fields that we call otherwise. A new node class is one line here;
 // a test holds the table against the headers.
+#include <algorithm>
+
 #include "arith/index_map.h"
 #include "bind/convert.h"
 #include "tir/nodes.h"
@@ -29,6 +31,33 @@ std::string family_of() {
     return "Object";
 }
 
+template <class T>
+bool holds_null(const Ref<T>& part) {
+  return part == nullptr;
+}
+template <class T>
+bool holds_null(const std::vector<Ref<T>>& parts) {
+  return std::ranges::any_of(parts, [](const Ref<T>& part) { return part == nullptr; });
+}
+bool holds_null(const auto&) { return false; }
+
+/// What an expression, a statement or a function may lack.
+bool may_be_absent(std::string_view field) {
+  static constexpr std::string_view kAbsent[] = {"init", "else_case", "message", "node", "sinfo", "ret_sinfo", "ret"};
+  return std::ranges::find(kAbsent, field) != std::end(kAbsent);
+}
+
+/// Errors: None where a part of a program is needed, alone or in a list.
+template <class T>
+void require_parts(const T& node) {
+  if constexpr (std::is_base_of_v<ExprNode, T> || std::is_base_of_v<tir::StmtNode, T> ||
+                std::is_base_of_v<relax::RelaxExprNode, T> || std::is_base_of_v<FuncNode, T>)
+    detail::for_fields<T>([&](const auto& f) {
+      if (holds_null(node.*f.pointer) && !may_be_absent(f.name))
+        throw nb::type_error(text(T::kInfo.name, ": None for ", f.name, "\n  needs: a part of a program").c_str());
+    });
+}
+
 template <class T, class Tuple, size_t... I>
 NodeRef make_from(const std::vector<nb::object>& values, const Tuple& fields, std::index_sequence<I...>) {
   T* node = new T;
@@ -36,6 +65,7 @@ NodeRef make_from(const std::vector<nb::object>& values, const Tuple& fields, st
   ((node->*(std::get<I>(fields).pointer) =
         field_from_python<std::decay_t<decltype(node->*(std::get<I>(fields).pointer))>>(values[I])),
    ...);
+  require_parts(*node);
   return detail::finished(node);
 }
 

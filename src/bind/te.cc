@@ -119,6 +119,9 @@ class FormulaCall {
     relax::BlockBuilder builder;
     const relax::RExpr made = builder.normalize(relax::build_call(op_, relax::bind_args(op_, args, named)));
     const auto& call = *made.as<relax::RCall>();
+    if (!call.sinfo.as<relax::TensorInfo>() && !call.sinfo.as<relax::TupleInfo>())
+      throw nb::type_error(
+          text("topi.", op_.name, " of no tensor\n  needs: te tensors\n  hint:  te.placeholder((n,))").c_str());
     relax::TeInputs inputs{.out = call.sinfo};
     for (const relax::RExpr& arg : call.args) inputs.values.push_back(input(arg));
     const std::vector<te::Tensor> out = op_.compute(call.attrs, inputs);

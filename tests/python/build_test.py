@@ -349,6 +349,15 @@ def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
         sator.build(guarded, target="llvm")(sator.nd.array(a), b)
         np.testing.assert_array_equal(b.numpy(), np.append(a[1:], 0))
 
+    def test_nothing_in_the_place_of_a_part(self):
+        v, x = tir.Var("v", "int32"), relax.Var("x", R.Tensor((4, 5), "float32"))
+        for make in (lambda: tir.Add(v, None), lambda: tir.Not(None), lambda: tir.SeqStmt([None]), lambda: tir.Evaluate(None),
+                     lambda: relax.SeqExpr([None], x), lambda: relax.BlockBuilder().emit_normalized(x), lambda: sator.topi.add(1, 2),
+                     lambda: list(x), lambda: relax.Tuple(x), lambda: x[0]):
+            self.assertRaises((TypeError, sator.Error) if hasattr(sator, "Error") else TypeError, make)
+        pair = relax.Var("p", R.Tuple([R.Tensor((4,), "float32"), R.Tensor((2,), "float32")]))
+        self.assertEqual(len(list(pair)), 2)
+
     def test_functions_keep_their_parameters(self):
         builder = relax.BlockBuilder()
         x, w, s = (relax.Var(name, R.Tensor((8, 8), "float32")) for name in "xws")

@@ -48,4 +48,13 @@ class _Operators:
         info = self.struct_info
         if isinstance(info, _core.relax.TupleStructInfo) and not 0 <= index < len(info.fields):
             raise IndexError(f"item {index} of a tuple of {len(info.fields)}")
+        if isinstance(info, (_core.relax.TensorStructInfo, _core.relax.ShapeStructInfo, _core.relax.PrimStructInfo)):
+            raise TypeError(f"{self} is no tuple\n  needs: a tuple, whose items are taken by number\n"
+                            "  hint:  relax.op.take or relax.op.strided_slice give parts of a tensor")
         return _core.tuple_get(self, index)
+
+    def __iter__(self):
+        info = self.struct_info
+        if not isinstance(info, _core.relax.TupleStructInfo):
+            raise TypeError(f"{self} is no tuple of known length\n  needs: a tuple, whose items are counted")
+        return (self[index] for index in range(len(info.fields)))
