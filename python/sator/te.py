@@ -84,6 +84,8 @@ def _ordered(a, b, swapped):
 
 @extends(Tensor)
 class _Tensor:
+    __iter__ = None  # an index beyond the shape is a formula too: without an end, there is nothing to go through
+
     def __call__(self, *indices):
         return self._element(list(indices))
 

@@ -33,6 +33,7 @@ RExpr graph_of(nb::handle o) {
   if (nb::isinstance<PrimExprHandle>(o)) return relax::prim_value(expr_of(o));
   if (PyUnicode_Check(o.ptr())) return relax::string_value(nb::cast<std::string>(o));
   if (PyList_Check(o.ptr()) || PyTuple_Check(o.ptr())) {
+    const NestedList nested;
     std::vector<RExpr> items;
     for (nb::handle item : nb::iter(o)) items.push_back(graph_of(item));
     return relax::tuple(std::move(items));

@@ -221,6 +221,7 @@ NodeRef attribute_of(nb::handle o) {
   if (PyBool_Check(o.ptr()) || PyLong_Check(o.ptr()) || PyFloat_Check(o.ptr()) || PyUnicode_Check(o.ptr()))
     return expr_of(o);
   if (PyList_Check(o.ptr()) || PyTuple_Check(o.ptr())) {
+    const NestedList nested;
     std::vector<NodeRef> items;
     for (nb::handle item : nb::iter(o)) items.push_back(attribute_of(item));
     return make<Array>(std::move(items));

@@ -34,6 +34,16 @@ struct FieldRow {
   std::function<nb::object(const NodeBase&)> get;
 };
 
+/// One list within another. Errors: RecursionError where they are nested too deep, as in a list that holds itself.
+class NestedList {
+ public:
+  NestedList() {
+    if (Py_EnterRecursiveCall(" in the lists of an argument") != 0) throw nb::python_error();
+  }
+  ~NestedList() { Py_LeaveRecursiveCall(); }
+  NestedList(const NestedList&) = delete;
+};
+
 /// A node class: one row of node_table.cc.
 struct NodeRow {
   const NodeInfo* info;

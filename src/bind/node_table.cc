@@ -56,6 +56,9 @@ void require_parts(const T& node) {
       if (holds_null(node.*f.pointer) && !may_be_absent(f.name))
         throw nb::type_error(text(T::kInfo.name, ": None for ", f.name, "\n  needs: a part of a program").c_str());
     });
+  if constexpr (std::is_same_v<T, Shuffle>)
+    if (node.vectors.empty() || node.indices.empty())
+      throw nb::type_error("Shuffle: no vectors or no indices\n  needs: one of each at least");
 }
 
 template <class T, class Tuple, size_t... I>

@@ -136,6 +136,7 @@ class FormulaCall {
     if (PyFloat_Check(a.ptr())) return nb::cast<double>(a);
     if (PyUnicode_Check(a.ptr())) return nb::cast<std::string>(a);
     if (PyList_Check(a.ptr()) || PyTuple_Check(a.ptr())) {
+      const NestedList nested;
       relax::Value::List list;
       for (nb::handle item : nb::iter(a)) list.push_back(argument(item));
       return list;

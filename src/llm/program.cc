@@ -95,7 +95,9 @@ class ProgramBuilder {
                           relax::Value(relax::Value::List{relax::Value(Expr(end))}, true)},
                          {{"assume_inbound", true}});
     }
-    RVarRef result = out.emit_output(logits(layers, config_, hidden), "logits");
+    const RExpr scores = logits(layers, config_, hidden);
+    const RVarRef of_head = cast<RVar>(scores);  // the result is the head's, by its name
+    RVarRef result = out.emit_output(scores, of_head ? of_head->name : "logits");
     BindingBlockRef block = out.end_block();
     Attrs attrs = {{"global_symbol", string_imm(name)}, {"num_input", int_imm(2)}};
     FuncRef f = out.end_function({ids, cache, params}, {block}, result, attrs, false);

@@ -286,7 +286,8 @@ class FunctionBuilder {
     const Stage::Output& o = stage->outputs[output];
     BufferRef made = make_buffer(o.name, o.shape, o.dtype);
     if (!offset_.contains(stage.get()) || !is_arg(stage, output)) return made;
-    return with(made, &Buffer::elem_offset, Expr(make_var("elem_offset", i32)));
+    return with(
+        made, &Buffer::elem_offset, Expr(make_var("elem_offset", o.shape.empty() ? i32 : o.shape.front()->dtype)));
   }
 
   /// Producers first, each stage once.

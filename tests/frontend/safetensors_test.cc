@@ -213,12 +213,12 @@ TEST(SafeTensors, FilesOfModels) {
     }
     EXPECT_EQ(parameters, c.parameters);
   }
-  // The ids of the expected prompts are stored twice, as JSON and as tensors.
+  // The ids of the expected prompts are stored twice, as JSON and, of the first three, as tensors.
   const fs::path models = reference_data("models");
   SafeTensors expected = SafeTensors::open(models / "gpt2-stories" / "expected_logits.safetensors");
   Json json = parse_json(read_file(models / "gpt2-stories" / "expected.json"), "expected.json");
   ASSERT_EQ(json.size(), 5u);
-  for (size_t k = 0; k < json.size(); ++k) {
+  for (size_t k = 0; k < 3; ++k) {
     const Json& listed = json[k]["input_ids"];
     const SafeTensor& ids = expected.get(text("input_ids_", k));
     ASSERT_EQ(ids.elements(), static_cast<int64_t>(listed.size()));

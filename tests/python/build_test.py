@@ -353,8 +353,13 @@ def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
         v, x = tir.Var("v", "int32"), relax.Var("x", R.Tensor((4, 5), "float32"))
         for make in (lambda: tir.Add(v, None), lambda: tir.Not(None), lambda: tir.SeqStmt([None]), lambda: tir.Evaluate(None),
                      lambda: relax.SeqExpr([None], x), lambda: relax.BlockBuilder().emit_normalized(x), lambda: sator.topi.add(1, 2),
-                     lambda: list(x), lambda: relax.Tuple(x), lambda: x[0]):
-            self.assertRaises((TypeError, sator.Error) if hasattr(sator, "Error") else TypeError, make)
+                     lambda: list(x), lambda: relax.Tuple(x), lambda: x[0], lambda: tir.Shuffle([], []),
+                     lambda: list(sator.te.placeholder((3,)))):
+            self.assertRaises(TypeError, make)
+        endless = []
+        endless.append(endless)
+        for make in (relax.Tuple, relax.PrimValue, relax.op.abs):
+            self.assertRaises(RecursionError, make, endless)
         pair = relax.Var("p", R.Tuple([R.Tensor((4,), "float32"), R.Tensor((2,), "float32")]))
         self.assertEqual(len(list(pair)), 2)
 

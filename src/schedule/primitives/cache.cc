@@ -271,9 +271,7 @@ BlockHandle do_cache_read(Schedule& s, BlockHandle block, BufferSelector which, 
   }
   std::vector<int> readers = readers_of(s, scope_site, stage.original, consumers);
   const std::vector<int>& writers = analysis.writers(stage.original);
-  auto comes_first = [&](int r) {
-    return r < writers.front() && !repeats_together(s, r, writers.front(), scope_site);
-  };
+  auto comes_first = [&](int r) { return r < writers.front() && !repeats_together(s, r, writers.front(), scope_site); };
   if (!writers.empty() && std::erase(readers, writers.front()) > 0 && readers.empty())  // what it reads is its own
     s.fail(block_refusal(s,
                          writers.front(),
@@ -285,11 +283,12 @@ BlockHandle do_cache_read(Schedule& s, BlockHandle block, BufferSelector which, 
   if (!is_input) {
     for (int r : readers) {
       if (comes_first(r))
-        s.fail(block_refusal(s,
-                             r,
-                             text("reads ", stage.original->name, " before it is written, and other blocks behind that"),
-                             "readers that all come before the writer, or all behind it",
-                             "name the consumers that are to read the copy"));
+        s.fail(
+            block_refusal(s,
+                          r,
+                          text("reads ", stage.original->name, " before it is written, and other blocks behind that"),
+                          "readers that all come before the writer, or all behind it",
+                          "name the consumers that are to read the copy"));
     }
   }
   if (!is_input) stage.writer = writers.front();
