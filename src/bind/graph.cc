@@ -22,6 +22,10 @@ struct PythonFunction {
   explicit PythonFunction(nb::object object) : object(std::move(object)) {}
   PythonFunction(const PythonFunction&) = delete;
   ~PythonFunction() {
+    if (!Py_IsInitialized()) {  // the table of ops ends after Python
+      object.release();
+      return;
+    }
     nb::gil_scoped_acquire gil;
     object = nb::object();
   }

@@ -69,6 +69,7 @@ Value step_value(nb::handle o) {
   if (PyFloat_Check(o.ptr())) return nb::cast<double>(o);
   if (PyUnicode_Check(o.ptr())) return nb::cast<std::string>(o);
   if (PyList_Check(o.ptr()) || PyTuple_Check(o.ptr())) {
+    const NestedList nested;
     List list;
     for (nb::handle item : nb::iter(o)) list.push_back(step_value(item));
     return list;

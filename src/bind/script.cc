@@ -117,6 +117,7 @@ Value script_value(nb::handle o) {
     return node;
   }
   if (PyList_Check(o.ptr()) || PyTuple_Check(o.ptr())) {
+    const NestedList nested;
     tir::Values out;
     out.is_tuple = PyTuple_Check(o.ptr());
     for (nb::handle item : nb::iter(o)) out.items.push_back(script_value(item));
