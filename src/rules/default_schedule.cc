@@ -36,7 +36,7 @@ std::string words_of(const AppliedSchedule& s) {
   out += s.rule.empty() ? "\n  no rule takes it\n" : text("\n  block ", s.block, ", rule ", s.rule, "\n");
   if (!s.form.empty()) out += text("  ", s.form, "\n");
   if (!s.configuration.empty()) out += text("  ", s.configuration, "\n");
-  for (std::string_view step : split(s.trace, '\n'))
+  for (std::string_view step : sator::split(s.trace, '\n'))
     if (!step.empty()) out += text("    ", step, "\n");
   for (const auto& d : s.declined)
     out += text("  not ", d.rule, ": ", d.why.what, d.why.needs.empty() ? "" : text("; it needs ", d.why.needs), "\n");
