@@ -96,7 +96,8 @@ class ProgramBuilder {
                          {{"assume_inbound", true}});
     }
     const RExpr scores = logits(layers, config_, hidden);
-    const RVarRef of_head = cast<RVar>(scores);  // the result is the head's, by its name
+    // What only renames the head's result goes with fusion, and layers are told by the names of their results: this one keeps it.
+    const RVarRef of_head = cast<RVar>(scores);
     RVarRef result = out.emit_output(scores, of_head ? of_head->name : "logits");
     BindingBlockRef block = out.end_block();
     Attrs attrs = {{"global_symbol", string_imm(name)}, {"num_input", int_imm(2)}};

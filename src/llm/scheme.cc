@@ -244,7 +244,8 @@ DType plain_dtype(const Scheme& s, const std::string& tensor) {
 
 bool have_same_weights(const Scheme& a, const Scheme& b) {
   if (a.stored || b.stored) return a.stored && b.stored && *a.stored == *b.stored;
-  return a.storage == b.storage && a.linear == b.linear && a.embedding == b.embedding && a.activation == b.activation;
+  return a.storage == b.storage && a.linear == b.linear && a.experts_only == b.experts_only &&
+         a.embedding == b.embedding && a.activation == b.activation;
 }
 
 Scheme parse_scheme(std::string_view name) {

@@ -149,14 +149,7 @@ class SharedMemory {
     if (const auto view = view_in(module, b)) from = cast<RVar>(view->of);
     if (is_op(value, "reshape")) from = cast<RVar>(value.as<RCall>()->args.front());
     if (from) owners_.emplace(bound_var(b), owner(from));
-    const RCall* call = is_op(value, "call_tir_inplace") ? value.as<RCall>() : nullptr;
-    if (!call) return;
-    const TupleInfo* results = call->sinfo_args.front().as<TupleInfo>();
-    const std::vector<RExpr> inputs = call_tir_inputs(*call);
-    for (int64_t i : overwritten_inputs(*call, results ? results->items.size() : 1)) {
-      if (RVarRef given = i < 0 ? nullptr : cast<RVar>(inputs.at(static_cast<size_t>(i))))
-        overwritten_.insert(owner(given));
-    }
+    for (const RVarRef& given : overwritten_variables(value)) overwritten_.insert(owner(given));
   }
   RVarRef owner(const RVarRef& v) const {
     auto at = owners_.find(v);

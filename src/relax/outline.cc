@@ -302,6 +302,17 @@ Binding Outliner::outlined(const BindingBlockRef& block, const Group& group, con
   return make<VarBinding>(with_sinfo(call(callee, args), result->sinfo), all);
 }
 
+std::vector<RVarRef> overwritten_variables(const RExpr& value) {
+  const RCall* call = is_op(value, "call_tir_inplace") ? value.as<RCall>() : nullptr;
+  if (!call) return {};
+  const TupleInfo* results = call->sinfo_args.front().as<TupleInfo>();
+  const std::vector<RExpr> inputs = call_tir_inputs(*call);
+  std::vector<RVarRef> out;
+  for (int64_t i : overwritten_inputs(*call, results ? results->items.size() : 1))
+    if (const RVarRef given = i < 0 ? nullptr : cast<RVar>(inputs.at(static_cast<size_t>(i)))) out.push_back(given);
+  return out;
+}
+
 std::vector<bool> read_before_overwritten(const BindingBlock& block) {
   std::vector<bool> early(block.bindings.size());
   std::map<RVarRef, RVarRef> owners;  // by names of the same tensor
@@ -312,13 +323,7 @@ std::vector<bool> read_before_overwritten(const BindingBlock& block) {
   for (size_t b = 0; b < block.bindings.size(); ++b) {
     const RExpr value = bound_value(block.bindings[b]);
     if (RVarRef other = cast<RVar>(value)) owners.emplace(bound_var(block.bindings[b]), owner(other));
-    const RCall* call = is_op(value, "call_tir_inplace") ? value.as<RCall>() : nullptr;
-    if (!call) continue;
-    const TupleInfo* results = call->sinfo_args.front().as<TupleInfo>();
-    const std::vector<RExpr> inputs = call_tir_inputs(*call);
-    for (int64_t i : overwritten_inputs(*call, results ? results->items.size() : 1)) {
-      const RVarRef given = i < 0 ? nullptr : cast<RVar>(inputs.at(static_cast<size_t>(i)));
-      if (!given) continue;
+    for (const RVarRef& given : overwritten_variables(value)) {
       for (size_t before = 0; before < b; ++before) {
         const RExpr read = bound_value(block.bindings[before]);
         if (!read.as<RVar>() &&

@@ -1,7 +1,6 @@
 // What analyses found in programs of one schedule, kept by what they read.
 #pragma once
 
-#include <optional>
 #include <unordered_map>
 #include <vector>
 

