@@ -1,6 +1,10 @@
 #include "codegen/emit/elementary.h"
 
+#include <llvm/Analysis/VectorUtils.h>
+#include <llvm/IR/IntrinsicsX86.h>
+
 #include <limits>
+#include <numeric>
 
 #include "codegen/emit/lane_math.h"
 
@@ -14,10 +18,38 @@ constexpr double kLog2e = 1.44269504;
 constexpr double kLog10Of2Hi = 0.30103001, kLog10Of2Lo = -1.43209888e-08;
 constexpr double kPiHalf1 = 1.57079637, kPiHalf2 = -4.37113883e-08, kPiHalf3 = -1.71512451e-15;
 
-/// p * 2^n for |n| < 254, rounded once also where the result is subnormal: in two steps, the first of which is exact.
-Lane scale(Lane p, Lane n) {
-  Lane half = sar(n, 1);
-  Lane low = shl(iadd(half, 127), 23).as_f32(), high = shl(iadd(isub(n, half), 127), 23).as_f32();
+/// p * 2^n by AVX-512's vscalefps, register by register; null where the level or the number of lanes does not allow it.
+llvm::Value* vscalefps(Lane p, Lane n) {
+  const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(p.v->getType());
+  const int lanes = type ? static_cast<int>(type->getNumElements()) : 1;
+  const int width = std::min(lanes, 16);
+  if (p.e->level.vector_bits != 512 || lanes % width != 0 || (width != 4 && width != 8 && width != 16)) return nullptr;
+  llvm::IRBuilder<>& b = p.b();
+  auto* all = llvm::Constant::getAllOnesValue(width == 16 ? b.getInt16Ty() : b.getInt8Ty());
+  auto one = [&](llvm::Value* x, llvm::Value* y) -> llvm::Value* {
+    const llvm::Intrinsic::ID id = width == 16  ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_512
+                                   : width == 8 ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_256
+                                                : llvm::Intrinsic::x86_avx512_mask_scalef_ps_128;
+    std::vector<llvm::Value*> args = {x, y, x, all};
+    if (width == 16) args.push_back(b.getInt32(4));  // rounds as always
+    return b.CreateIntrinsic(id, {}, args);
+  };
+  if (lanes == width) return one(p.v, n.v);
+  std::vector<llvm::Value*> parts;
+  for (int at = 0; at < lanes; at += width) {
+    std::vector<int> part(static_cast<size_t>(width));
+    std::iota(part.begin(), part.end(), at);
+    parts.push_back(one(b.CreateShuffleVector(p.v, part), b.CreateShuffleVector(n.v, part)));
+  }
+  return llvm::concatenateVectors(b, parts);
+}
+
+/// p * 2^n for whole |n| < 254, rounded once also where the result is subnormal: without vscalefps in two steps, the first of
+/// which is exact.
+Lane scale(Lane p, Rounded n) {
+  if (llvm::Value* scaled = vscalefps(p, n.value)) return p.of(scaled);
+  Lane half = sar(n.integer, 1);
+  Lane low = shl(iadd(half, 127), 23).as_f32(), high = shl(iadd(isub(n.integer, half), 127), 23).as_f32();
   return p * low * high;
 }
 
@@ -32,7 +64,7 @@ Lane exp_of(Lane x) {
   Rounded n = nearest(x * kLog2e);
   Lane r = fma(n.value, -kLn2Hi, x);
   r = fma(n.value, -kLn2Lo, r);
-  return scale(exp_reduced(r), n.integer);
+  return scale(exp_reduced(r), n);
 }
 
 /// x = 2^k * (1 + f) with f in [sqrt(1/2) - 1, sqrt(2) - 1]; x > 0 and finite.
@@ -214,7 +246,7 @@ llvm::Value* exp2(Emit& e, llvm::Value* value) {
   Lane x = clamp(Lane{&e, value}, -151.0, 129.0);
   Rounded n = nearest(x);
   Lane r = x - n.value;
-  return scale(fma(r, polynomial(r, c), 1.0), n.integer).v;
+  return scale(fma(r, polynomial(r, c), 1.0), n).v;
 }
 
 llvm::Value* exp10(Emit& e, llvm::Value* value) {
@@ -223,7 +255,7 @@ llvm::Value* exp10(Emit& e, llvm::Value* value) {
   Rounded n = nearest(x * 3.32192809);
   Lane r = fma(n.value, -kLog10Of2Hi, x);
   r = fma(n.value, -kLog10Of2Lo, r);
-  return scale(fma(r, polynomial(r, c), 1.0), n.integer).v;
+  return scale(fma(r, polynomial(r, c), 1.0), n).v;
 }
 
 llvm::Value* log(Emit& e, llvm::Value* value) {
@@ -246,7 +278,7 @@ llvm::Value* log1p(Emit& e, llvm::Value* value) {
   Lane exponent = iadd(exponent_above_sqrt_half(sum.as_i32()), -127);
   Lane k = x.of(x.b().CreateSIToFP(exponent.v, x.v->getType()));
   // 2^-k, subnormal for k = 127 and 128: from 2^(-k / 2) twice.
-  Lane inverse = scale(x.number(1.0), isub(exponent.whole(0), exponent));
+  Lane inverse = scale(x.number(1.0), {-k, isub(exponent.whole(0), exponent)});
   Lane f = fma(x, inverse, inverse - 1.0);
   Lane low = fma(k, kLn2Lo, log1p_tail(f));
   Lane out = fma(k, kLn2Hi, low + f);
