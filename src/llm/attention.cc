@@ -18,9 +18,15 @@ using Values = std::vector<std::pair<std::string, std::string>>;
 
 Values shape_values(const AttentionShape& s) {
   auto num = [](int64_t v) { return text(v); };
-  return {{"H", num(s.num_qo_heads)},
+  const bool pairs = s.in_pairs();
+  return {{"K_PAGES", pairs ? "(pages, {G}, {D2}, 16, 2)" : "(pages, {G}, {D}, 16)"},
+          {"V_PAGES", pairs ? "(pages, {G}, 8, {D}, 2)" : "(pages, {G}, 16, {D})"},
+          {"K_PAGE", pairs ? "0:{D2}, 0:16, 0:2" : "0:{D}, 0:16"},
+          {"V_PAGE", pairs ? "0:8, 0:{D}, 0:2" : "0:16, 0:{D}"},
+          {"H", num(s.num_qo_heads)},
           {"G", num(s.num_kv_heads)},
           {"D", num(s.head_dim)},
+          {"D2", num(s.head_dim / 2)},
           {"R", num(s.rotary_dim)},
           {"R2", num(s.rotary_dim / 2)},
           {"HG", num(s.num_qo_heads + s.num_kv_heads)},
@@ -40,10 +46,94 @@ tir::PrimFuncRef kernel(const char* source, const AttentionShape& s) {
   return func;
 }
 
+// A token's keys and values go to their slot in their pages; with rotary embedding, queries and keys are rotated first. 16 tokens, a
+// page of a sequence perhaps, go head by head, for a page of one head is near then. A key is rounded in a row of its own, for its
+// elements lie apart in a page. Values in pairs of positions are written two tokens at a time, by the
+// first of them: no other writes a part of its pairs then.
 constexpr const char* kAppend = R"(
 @T.prim_func
-def kv_append(qkv_handle: T.handle, slots_handle: T.handle, k_pages_handle: T.handle, v_pages_handle: T.handle):
+def kv_append(qkv_handle: T.handle, {ROPE_HANDLES}slots_handle: T.handle, {QUERY_HANDLE}k_pages_handle: T.handle, v_pages_handle: T.handle):
     T.func_attr({"tir.noalias": T.bool(True), "tir.is_scheduled": 1, "sator.trusted_indices": 1})
+    n = T.int64()
+    pages = T.int64()
+    qkv = T.match_buffer(qkv_handle, (n, {QKV}, {D}), "float32")
+{ROPE_BUFFERS}    slots = T.match_buffer(slots_handle, (n,), "int32")
+{QUERY_BUFFER}    k_pages = T.match_buffer(k_pages_handle, {K_PAGES}, "{T}")
+    v_pages = T.match_buffer(v_pages_handle, {V_PAGES}, "{T}")
+    for i in T.parallel((n + T.int64(15)) // T.int64(16)):
+        with T.block("tokens"):
+            vi = T.axis.opaque((n + T.int64(15)) // T.int64(16), i)
+            T.reads({ROPE_READS}slots[0:n], qkv[0:n, 0:{QKV}, 0:{D}])
+            T.writes({QUERY_WRITES}k_pages[0:pages, 0:{G}, {K_PAGE}], v_pages[0:pages, 0:{G}, {V_PAGE}])
+            key = T.alloc_buffer(({D},), "{T}", scope="local")
+            first: T.int64 = vi * T.int64(16)
+            tokens: T.int64 = T.min(T.int64(16), n - first)
+{QUERIES}            for g, s in T.grid({G}, tokens):
+                t: T.int64 = first + s
+                page: T.int32 = slots[t] // 16
+                offset: T.int32 = slots[t] % 16
+{KEY}{STORE_KEY}{STORE_VALUE})";
+
+constexpr const char* kRopeHandles = "positions_handle: T.handle, rope_handle: T.handle, ";
+constexpr const char* kRopeBuffers = R"(    limit = T.int64()
+    positions = T.match_buffer(positions_handle, (n,), "int32")
+    rope = T.match_buffer(rope_handle, (limit, {R}), "float32")
+)";
+constexpr const char* kRopeReads = "positions[0:n], rope[0:limit, 0:{R}], ";
+constexpr const char* kQueryHandle = "q_handle: T.handle, ";
+constexpr const char* kQueryBuffer = R"(    q = T.match_buffer(q_handle, (n, {H}, {D}), "float32")
+)";
+constexpr const char* kQueryWrites = "q[0:n, 0:{H}, 0:{D}], ";
+constexpr const char* kQueries = R"(            for r, h in T.grid(tokens, {H}):
+                t: T.int64 = first + r
+{QUERY}
+)";
+
+constexpr const char* kStoreKey = R"(
+                for d in range({D}):
+                    k_pages[page, g, d, offset] = key[d]
+)";
+constexpr const char* kStoreValue = R"(
+                for d in T.vectorized({D}):
+                    v_pages[page, g, offset, d] = T.cast(qkv[t, {HG} + g, d], "{T}")
+)";
+constexpr const char* kStoreKeyInPairs = R"(
+                for d in range({D2}):
+                    for e in T.vectorized(2):
+                        k_pages[page, g, d, offset, e] = key[d * 2 + e]
+)";
+constexpr const char* kStoreValueInPairs = R"(
+                if offset % 2 == 0 and t + 1 < n and slots[T.min(t + 1, n - 1)] == slots[t] + 1:
+                    for d in T.vectorized({D}):
+                        v_pages[page, g, offset // 2, d, T.ramp(0, 1, 2)] = T.reinterpret("bfloat16x2", T.bitwise_or(T.cast(T.reinterpret("uint16", T.cast(qkv[t, {HG} + g, d], "{T}")), "uint32"), T.shift_left(T.cast(T.reinterpret("uint16", T.cast(qkv[T.min(t + 1, n - 1), {HG} + g, d], "{T}")), "uint32"), T.uint32(16))))
+                elif offset % 2 == 0 or t == 0 or slots[T.max(t - 1, 0)] + 1 != slots[t]:
+                    for d in range({D}):
+                        v_pages[page, g, offset // 2, d, offset % 2] = T.cast(qkv[t, {HG} + g, d], "{T}")
+)";
+
+// The {D} elements of a rotated head {X} into {TO}[.., d]. Row p of `rope` holds the cosines, then the sines; element j is paired with
+// j + R/2 (Llama's order), or 2 j with 2 j + 1 (GPT-J's). Elements from R on are not rotated.
+constexpr const char* kRotateHalves = R"(
+for d in T.vectorized({R2}):
+    {TO}d] = {CAST}qkv[t, {X}, d] * rope[positions[t], d] - qkv[t, {X}, d + {R2}] * rope[positions[t], {R2} + d]{TSAC}
+for d in T.vectorized({R2}):
+    {TO}d + {R2}] = {CAST}qkv[t, {X}, d + {R2}] * rope[positions[t], d] + qkv[t, {X}, d] * rope[positions[t], {R2} + d]{TSAC}
+)";
+constexpr const char* kRotatePairs = R"(
+for d in range({R2}):
+    {TO}d * 2] = {CAST}qkv[t, {X}, d * 2] * rope[positions[t], d] - qkv[t, {X}, d * 2 + 1] * rope[positions[t], {R2} + d]{TSAC}
+    {TO}d * 2 + 1] = {CAST}qkv[t, {X}, d * 2 + 1] * rope[positions[t], d] + qkv[t, {X}, d * 2] * rope[positions[t], {R2} + d]{TSAC}
+)";
+constexpr const char* kCopyRest = R"(
+for d in T.vectorized({D} - {R}):
+    {TO}d + {R}] = {CAST}qkv[t, {X}, d + {R}]{TSAC}
+)";
+
+// What kv_append computes as blocks of one affine store each, on pages that are not in pairs: the work that the cost engine reads.
+constexpr const char* kAppendWork = R"(
+@T.prim_func
+def kv_append_work(qkv_handle: T.handle, slots_handle: T.handle, k_pages_handle: T.handle, v_pages_handle: T.handle):
+    T.func_attr({"tir.noalias": T.bool(True), "sator.trusted_indices": 1})
     n = T.int64()
     pages = T.int64()
     qkv = T.match_buffer(qkv_handle, (n, {QKV}, {D}), "float32")
@@ -87,10 +177,10 @@ constexpr const char* kRotatedPairs =
 constexpr const char* kPartner = "vd // 2 * 2 + (1 - vd % 2)";
 constexpr const char* kPartnerOfOdd = "(vd // 2 * 2 + (1 - vd % 2)) % {D}";
 
-constexpr const char* kAppendRotated = R"(
+constexpr const char* kAppendRotatedWork = R"(
 @T.prim_func
-def kv_append(qkv_handle: T.handle, positions_handle: T.handle, rope_handle: T.handle, slots_handle: T.handle, q_handle: T.handle, k_pages_handle: T.handle, v_pages_handle: T.handle):
-    T.func_attr({"tir.noalias": T.bool(True), "tir.is_scheduled": 1, "sator.trusted_indices": 1})
+def kv_append_work(qkv_handle: T.handle, positions_handle: T.handle, rope_handle: T.handle, slots_handle: T.handle, q_handle: T.handle, k_pages_handle: T.handle, v_pages_handle: T.handle):
+    T.func_attr({"tir.noalias": T.bool(True), "sator.trusted_indices": 1})
     n = T.int64()
     pages = T.int64()
     limit = T.int64()
@@ -144,7 +234,7 @@ table{S}: T.int32 = page_indptr[token_seq[{LAST}]]
 for r in range({R}):
     running{S}[r] = {FIRST_PEAK}
     for d in T.vectorized({D}):
-        rows{S}[r, d] = {QUERY} * sm_scale
+        rows{S}[r, d] = {QUERY}
     for j in T.vectorized(16):
         total{S}[r, j] = T.float32(0)
 {FIRST_WEIGHT}    for d in T.vectorized({D}):
@@ -156,12 +246,12 @@ for p in range({FROM}, last{S} // {16B} + 1):
             for e, y, x in T.grid({KS}, {SR}, {KB}):
                 for j in T.vectorized(16):
                     sum{S}[e, y, x, j] = T.float32(0)
-            for d in range({D} // {KS}):
+            for d in range({DK} // {KS}):
                 for e in T.unroll({KS}):
                     for y in T.unroll({SR}):
                         for x in T.unroll({KB}):
                             for j in T.vectorized(16):
-                                sum{S}[e, y, x, j] = sum{S}[e, y, x, j] + rows{S}[w * {SR} + y, d * {KS} + e] * T.cast(k_pages[page_table[table{S} + T.min(p * {B} + b * {KB} + x, last{S} // 16)], vh // T.int64({SHARE}), d * {KS} + e, j], "float32")
+                                sum{S}[e, y, x, j] = {ADD_SCORE}
             for y in T.unroll({SR}):
                 r: T.int32 = w * {SR} + y
                 for x in T.unroll({KB}):
@@ -201,11 +291,11 @@ for p in range({FROM}, last{S} // {16B} + 1):
                 for d in T.vectorized({DC}):
                     part{S}[e + 1, r, d] = T.float32(0)
         for b in range(pages{S}):
-            for j in range(16 // {VS}):
+            for j in range({JV} // {VS}):
                 for e in T.unroll({VS}):
                     for r in T.unroll({VR}):
                         for d in T.vectorized({DC}):
-                            part{S}[e, r, d] = part{S}[e, r, d] + scores{S}[y * {VR} + r, b, j * {VS} + e] * T.cast(v_pages[page_table[table{S} + p * {B} + b], vh // T.int64({SHARE}), j * {VS} + e, z * {DC} + d], "float32")
+                            part{S}[e, r, d] = {ADD_VALUE}
         for r in T.unroll({VR}):
             for d in T.vectorized({DC}):
                 acc{S}[y * {VR} + r, z * {DC} + d] = {PART}
@@ -235,22 +325,47 @@ constexpr const char* kSinksBuffer = R"(    sinks = T.match_buffer(sinks_handle,
 constexpr const char* kSinksRead = ", sinks[0:{H}]";
 constexpr const char* kSinkWeight = "    total{S}[r, 0] = T.float32(1)\n";
 
-constexpr const char* kNarrowQuery = R"(T.cast(T.cast(q[{TOKEN}, {HEAD}, d], "{T}"), "float32"))";
+// What one step adds: a product to a score, a weighted element to a value; and the same of two.
+constexpr const char* kQuery = "q[{TOKEN}, {HEAD}, d] * sm_scale";
+constexpr const char* kNarrowQuery = R"(T.cast(T.cast(q[{TOKEN}, {HEAD}, d], "{T}"), "float32") * sm_scale)";
+constexpr const char* kAddScore =
+    "sum{S}[e, y, x, j] + rows{S}[w * {SR} + y, d * {KS} + e] * T.cast(k_pages[{K_PAGE_OF_STEP}, d * {KS} + e, j], "
+    "\"float32\")";
+constexpr const char* kAddValue =
+    "part{S}[e, r, d] + scores{S}[y * {VR} + r, b, j * {VS} + e] * T.cast(v_pages[{V_PAGE_OF_STEP}, j * {VS} + e, "
+    "z * {DC} + d], \"float32\")";
 constexpr const char* kNarrowWeights = R"(
             for j in T.vectorized(16):
                 scores{S}[r, b, j] = T.cast(T.cast(scores{S}[r, b, j], "{T}"), "float32"))";
 
+constexpr const char* kQueryOfPairs = R"(T.cast(q[{TOKEN}, {HEAD}, d], "{T}"))";
+constexpr const char* kAddScoreOfPairs =
+    "T.dot2(sum{S}[e, y, x, j], rows{S}[w * {SR} + y, T.ramp((d * {KS} + e) * 2, 1, 2)], "
+    "k_pages[{K_PAGE_OF_STEP}, d * {KS} + e, j, T.ramp(0, 1, 2)])";
+constexpr const char* kAddValueOfPairs =
+    "T.dot2(part{S}[e, r, d], weights{S}[y * {VR} + r, b, T.ramp((j * {VS} + e) * 2, 1, 2)], "
+    "v_pages[{V_PAGE_OF_STEP}, j * {VS} + e, z * {DC} + d, T.ramp(0, 1, 2)])";
+constexpr const char* kWeightsOfPairs = R"(
+            for j in T.vectorized(16):
+                weights{S}[r, b, j] = T.cast(scores{S}[r, b, j], "{T}"))";
+constexpr const char* kPageOfScores =
+    "page_table[table{S} + T.min(p * {B} + b * {KB} + x, last{S} // 16)], vh // T.int64({SHARE})";
+constexpr const char* kPageOfValues = "page_table[table{S} + p * {B} + b], vh // T.int64({SHARE})";
+
 constexpr const char* kRowBuffers = R"(
-rows{S} = T.alloc_buffer(({R}, {D}), scope="local")
+rows{S} = T.alloc_buffer(({R}, {D}), "{ROW_T}", scope="local")
 sum{S} = T.alloc_buffer(({KS}, {SR}, {KB}, 16), scope="local")
 scores{S} = T.alloc_buffer(({R}, {B}, 16), scope="local")
-top{S} = T.alloc_buffer((16,), scope="local")
+{WEIGHT_BUFFER}top{S} = T.alloc_buffer((16,), scope="local")
 total{S} = T.alloc_buffer(({R}, 16), scope="local")
 running{S} = T.alloc_buffer(({R},), scope="local")
 peak{S} = T.alloc_buffer(({R},), scope="local")
 scale{S} = T.alloc_buffer(({R},), scope="local")
 part{S} = T.alloc_buffer(({VS}, {VR}, {DC}), scope="local")
 acc{S} = T.alloc_buffer(({R}, {D}), scope="local")
+)";
+
+constexpr const char* kWeightBuffer = R"(weights{S} = T.alloc_buffer(({R}, {B}, 16), "{T}", scope="local")
 )";
 
 // Tokens go by tiles of {TILE}: together where they are of one sequence and at least half of a tile is there (rows beyond
@@ -274,13 +389,13 @@ def attention(q_handle: T.handle, token_seq_handle: T.handle, positions_handle: 
     kv_lengths = T.match_buffer(kv_lengths_handle, (b,), "int32")
     page_indptr = T.match_buffer(page_indptr_handle, (b1,), "int32")
     page_table = T.match_buffer(page_table_handle, (m,), "int32")
-    k_pages = T.match_buffer(k_pages_handle, (pages, {G}, {D}, 16), "{T}")
-    v_pages = T.match_buffer(v_pages_handle, (pages, {G}, 16, {D}), "{T}")
+    k_pages = T.match_buffer(k_pages_handle, {K_PAGES}, "{T}")
+    v_pages = T.match_buffer(v_pages_handle, {V_PAGES}, "{T}")
 {EXTRA_BUFFER}    o = T.match_buffer(o_handle, (n, {H}, {D}), "float32")
     for i in T.parallel((n + T.int64({TILE} - 1)) // T.int64({TILE}) * T.int64({H})):
         with T.block("attention"):
             vi = T.axis.spatial((n + T.int64({TILE} - 1)) // T.int64({TILE}) * T.int64({H}), i)
-            T.reads(q[0:n, 0:{H}, 0:{D}], token_seq[0:n], positions[0:n], page_indptr[0:b1], page_table[0:m], k_pages[0:pages, 0:{G}, 0:{D}, 0:16], v_pages[0:pages, 0:{G}, 0:16, 0:{D}]{EXTRA_READ})
+            T.reads(q[0:n, 0:{H}, 0:{D}], token_seq[0:n], positions[0:n], page_indptr[0:b1], page_table[0:m], k_pages[0:pages, 0:{G}, {K_PAGE}], v_pages[0:pages, 0:{G}, {V_PAGE}]{EXTRA_READ})
             T.writes(o[0:n, 0:{H}, 0:{D}])
 {BUFFERS}
             tiles: T.int64 = (n + T.int64({TILE} - 1)) // T.int64({TILE})
@@ -396,6 +511,7 @@ std::string rows_text(const char* source, const Rows& r, const AttentionShape& s
   if (r.score_sums == 2) sum += text(" + sum", r.suffix, "[1, y, x, j]");
   if (r.value_sums == 2) part += text(" + part", r.suffix, "[1, r, d]");
   const char* at = "(p * {B} + b * {KB} + x) * 16 + j";
+  if (shape.in_pairs()) sum = text("(", sum, ") * sm_scale");
   std::string seen = text(at, " <= positions[{TOKEN}]");
   std::string from = "0";
   if (shape.window > 0) {
@@ -422,8 +538,22 @@ std::string rows_text(const char* source, const Rows& r, const AttentionShape& s
                  {"SUM", sum},
                  {"SEEN", seen},
                  {"FROM", from},
-                 {"QUERY", shape.narrow ? kNarrowQuery : "q[{TOKEN}, {HEAD}, d]"},
-                 {"ROUND", shape.narrow ? kNarrowWeights : ""},
+                 {"QUERY",
+                  shape.in_pairs() ? kQueryOfPairs
+                  : shape.narrow   ? kNarrowQuery
+                                   : kQuery},
+                 {"ROUND",
+                  shape.in_pairs() ? kWeightsOfPairs
+                  : shape.narrow   ? kNarrowWeights
+                                   : ""},
+                 {"ADD_SCORE", shape.in_pairs() ? kAddScoreOfPairs : kAddScore},
+                 {"ADD_VALUE", shape.in_pairs() ? kAddValueOfPairs : kAddValue},
+                 {"ROW_T", shape.in_pairs() ? "{T}" : "float32"},
+                 {"WEIGHT_BUFFER", shape.in_pairs() ? kWeightBuffer : ""},
+                 {"K_PAGE_OF_STEP", kPageOfScores},
+                 {"V_PAGE_OF_STEP", kPageOfValues},
+                 {"DK", num(shape.in_pairs() ? shape.head_dim / 2 : shape.head_dim)},
+                 {"JV", num(shape.in_pairs() ? 8 : 16)},
                  {"S", r.suffix},
                  {"TOKEN", token},
                  {"HEAD", head},
@@ -464,15 +594,43 @@ void check(const AttentionShape& s) {
     internal_error("attention: heads or sizes that do not fit each other");
 }
 
+/// What writes a head of `shape` into a row: one that is rotated, or copied.
+std::string row_of_head(const AttentionShape& shape, const char* to, const char* head, bool rounded, size_t spaces) {
+  std::string source;
+  if (shape.rotary_dim > 0) source = shape.interleaved ? kRotatePairs : kRotateHalves;
+  if (shape.rotary_dim < shape.head_dim) source += kCopyRest;
+  return indented(
+      filled(source,
+             {{"TO", to}, {"X", head}, {"CAST", rounded ? "T.cast(" : ""}, {"TSAC", rounded ? R"(, "{T}"))" : ""}}),
+      spaces);
+}
+
 }  // namespace
 
 tir::PrimFuncRef kv_append_kernel(const AttentionShape& shape) {
   check(shape);
-  if (shape.rotary_dim == 0) return kernel(kAppend, shape);
+  const bool rotated = shape.rotary_dim > 0;
+  const Values values = {{"ROPE_HANDLES", rotated ? kRopeHandles : ""},
+                         {"ROPE_BUFFERS", rotated ? kRopeBuffers : ""},
+                         {"ROPE_READS", rotated ? kRopeReads : ""},
+                         {"QUERY_HANDLE", rotated ? kQueryHandle : ""},
+                         {"QUERY_BUFFER", rotated ? kQueryBuffer : ""},
+                         {"QUERY_WRITES", rotated ? kQueryWrites : ""},
+                         {"QUERIES", rotated ? kQueries : ""},
+                         {"QUERY", row_of_head(shape, "q[t, h, ", "h", false, 16)},
+                         {"KEY", row_of_head(shape, "key[", "{H} + g", true, 16)},
+                         {"STORE_KEY", shape.in_pairs() ? kStoreKeyInPairs : kStoreKey},
+                         {"STORE_VALUE", shape.in_pairs() ? kStoreValueInPairs : kStoreValue}};
+  return kernel(filled(kAppend, values).c_str(), shape);
+}
+
+tir::PrimFuncRef kv_append_work(const AttentionShape& shape) {
+  check(shape);
+  if (shape.rotary_dim == 0) return kernel(kAppendWork, shape);
   const char* partner = shape.head_dim % 2 == 0 ? kPartner : kPartnerOfOdd;
   const std::string rotated = shape.interleaved ? filled(kRotatedPairs, {{"PARTNER", partner}}) : kRotatedHalves;
   return kernel(
-      filled(kAppendRotated,
+      filled(kAppendRotatedWork,
              {{"ROTATED_QUERY", filled(rotated, {{"X", "vh"}})}, {"ROTATED_KEY", filled(rotated, {{"X", "{H} + vg"}})}})
           .c_str(),
       shape);
@@ -482,12 +640,13 @@ tir::PrimFuncRef attention_kernel(const AttentionShape& shape) {
   check(shape);
   const int64_t d = shape.head_dim;
   const int64_t heads = std::min(kHeads, shape.num_qo_heads / shape.num_kv_heads);
+  const int64_t score_steps = shape.in_pairs() ? d / 2 : d;
   const Rows token{.suffix = "_1",
                    .first = "(t + s)",
                    .of_one_token = true,
                    .rows = heads,
                    .score_rows = heads,
-                   .score_sums = d % 2 == 0 ? 2 : 1,
+                   .score_sums = score_steps % 2 == 0 ? 2 : 1,
                    .score_pages = heads > 2 ? kPagesOfBlock / 2 : kPagesOfBlock,
                    .value_rows = heads,
                    .value_sums = heads > 2 ? 1 : 2,

@@ -1,4 +1,4 @@
-// The two kernels that a paged KV cache calls, as tensor functions written in TVMScript. Their parameters are those of
+// The two kernels that a paged KV cache calls and the work of each, as tensor functions written in TVMScript. Their parameters are those of
 // runtime/kv_cache.h.
 #pragma once
 
@@ -18,10 +18,16 @@ struct AttentionShape {
   bool biased = false;       ///< scores get an addition by head and key position
   bool sinks = false;        ///< a score of each head joins the softmax, and has no value; not with `biased`
   bool interleaved = false;  ///< elements 2 j and 2 j + 1 are rotated together, not j and j + R / 2
+
+  /// Products of bfloat16 are summed in pairs (T.dot2), and pages hold what is one pair side by side.
+  bool in_pairs() const { return narrow && cache_dtype == bf16 && head_dim % 2 == 0; }
 };
 
 /// Writes the keys and values of a step into their pages; with rotary embedding, rotates queries and keys first.
 tir::PrimFuncRef kv_append_kernel(const AttentionShape& shape);
+
+/// The same as one affine block for each thing that is written, on pages that are not in pairs: the work that the cost engine reads.
+tir::PrimFuncRef kv_append_work(const AttentionShape& shape);
 
 /// Causal attention of a step's tokens over the pages of their sequences, by the online softmax: one pass over the
 /// cache, 16 positions at a time, sums in f32.

@@ -63,7 +63,7 @@ class ProgramBuilder {
     emit(out_, "decode", LogitRows::last, true, params);
     emit(out_, "verify", LogitRows::all, false, params);
     if (observed) emit_observe(params, *observed);
-    emit_create_cache(kinds);
+    emit_create_cache(kinds, attention.in_pairs());
     return {out_.module(),
             std::move(specs_),
             limits_,
@@ -176,7 +176,7 @@ class ProgramBuilder {
     return prim_value(float_imm(kind.rope ? kind.rope->scaling.attention_factor : 1, f32));
   }
 
-  void emit_create_cache(const std::vector<LayerKind>& kinds) {
+  void emit_create_cache(const std::vector<LayerKind>& kinds, bool in_pairs) {
     const AttentionConfig& a = config_.attention;
     out_.begin_scope({});
     out_.begin_block(false);
@@ -197,7 +197,8 @@ class ProgramBuilder {
         vector_or_nothing(a.alibi ? alibi_slopes(a.heads) : std::vector<float>()),
         prim_value(float_imm(a.alibi && a.alibi->scaled ? a.scale : 1, f32)),
         dtype_value(a.alibi && a.alibi->in_bfloat16 ? bf16 : f32),
-        prim_value(kinds.front().windowed ? a.window : 0)};
+        prim_value(kinds.front().windowed ? a.window : 0),
+        prim_value(int64_t{in_pairs})};
     for (size_t i = 1; i < kinds.size(); ++i) {
       std::vector<Expr> blocks;
       for (int64_t index : kinds[i].blocks) blocks.push_back(int_imm(index, i64));

@@ -267,7 +267,7 @@ Workload::Workload(const ModuleRef& phase3, const Program& program)
       has_extra_(program.attention.front().biased || program.attention.front().sinks),
       limits_(program.limits) {
   for (const AttentionShape& shape : program.attention)
-    attention_.push_back({kv_append_kernel(shape), attention_work(shape)});
+    attention_.push_back({kv_append_work(shape), attention_work(shape)});
   for (const std::string& layer : program.layers) layer_of_.emplace(variable_name(layer), layer);
   for (const char* pass : {"LiftTransformParams", "DeadCodeElimination", "RewriteDataflowReshape"})
     module_ = passes::pass_named(pass).run(module_, {});

@@ -44,6 +44,7 @@ void check_config(const KVCacheConfig& c) {
            "a number of query heads that the number of key heads divides");
   if (c.dtype != f32 && c.dtype != f16 && c.dtype != bf16)
     refuse(text("dtype ", c.dtype), "float32, float16 or bfloat16");
+  if (c.in_pairs && c.head_dim % 2 != 0) refuse(text("pages in pairs for heads of ", c.head_dim), "an even head_dim");
   if (c.alibi_dtype != f32 && c.alibi_dtype != bf16)
     refuse(text("linear biases in ", c.alibi_dtype), "float32 or bfloat16");
   const Tensor* slopes = c.alibi_slopes.get();
@@ -176,8 +177,12 @@ Ref<PagedKVCache> PagedKVCache::create(VirtualMachine& vm, const KVCacheConfig& 
   }
   for (Layer& layer : cache->layers_) {
     const int64_t pages = cache->pools_[layer.pool].num_pages;
-    layer.k_pages = Tensor::empty(Dims{pages, config.num_kv_heads, config.head_dim, kPage}, config.dtype);
-    layer.v_pages = Tensor::empty(Dims{pages, config.num_kv_heads, kPage, config.head_dim}, config.dtype);
+    const int64_t heads = config.num_kv_heads, dim = config.head_dim;
+    const bool pairs = config.in_pairs;
+    layer.k_pages =
+        Tensor::empty(pairs ? Dims{pages, heads, dim / 2, kPage, 2} : Dims{pages, heads, dim, kPage}, config.dtype);
+    layer.v_pages =
+        Tensor::empty(pairs ? Dims{pages, heads, kPage / 2, dim, 2} : Dims{pages, heads, kPage, dim}, config.dtype);
   }
   return cache;
 }
@@ -398,6 +403,10 @@ PagedKVCache::KeysAndValues PagedKVCache::debug_get_kv(int64_t id, int64_t begin
     if (t.dtype() == f16) return f16_to_f32(t.data_as<uint16_t>()[index]);
     return t.dtype() == bf16 ? bf16_to_f32(t.data_as<uint16_t>()[index]) : t.data_as<float>()[index];
   };
+  // The place of element d at a position of the page, in a page's part of one head.
+  const int64_t pair = config_.in_pairs ? 2 : 1;
+  auto key = [&](int64_t d, int64_t offset) { return (d / pair * kPage + offset) * pair + d % pair; };
+  auto value = [&](int64_t d, int64_t offset) { return (offset / pair * dim + d) * pair + offset % pair; };
   int64_t at = 0;
   for (const Layer& layer : layers_) {
     const std::span<const int32_t> pages = pools_[layer.pool].sequences.pages(id);
@@ -405,8 +414,9 @@ PagedKVCache::KeysAndValues PagedKVCache::debug_get_kv(int64_t id, int64_t begin
       int64_t page = pages[static_cast<size_t>(position / kPage)], offset = position % kPage;
       for (int64_t h = 0; h < heads; ++h)
         for (int64_t d = 0; d < dim; ++d, ++at) {
-          dense.k->data_as<float>()[at] = element(layer.k_pages, ((page * heads + h) * dim + d) * kPage + offset);
-          dense.v->data_as<float>()[at] = element(layer.v_pages, ((page * heads + h) * kPage + offset) * dim + d);
+          const int64_t part = (page * heads + h) * dim * kPage;
+          dense.k->data_as<float>()[at] = element(layer.k_pages, part + key(d, offset));
+          dense.v->data_as<float>()[at] = element(layer.v_pages, part + value(d, offset));
         }
     }
   }

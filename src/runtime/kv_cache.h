@@ -11,7 +11,12 @@
 //   k_pages  T[P, G, D, 16]   transposed, so that scores are computed at full width
 //   v_pages  T[P, G, 16, D]
 //
-// T is float32, or float16 to halve the bytes. Layers that see equally far share a pool: one page table, in which a page id means
+// or, where the kernels sum products in pairs (KVCacheConfig::in_pairs; D is even), with the numbers of a pair side by side:
+//
+//   k_pages  T[P, G, D / 2, 16, 2]   elements 2 i and 2 i + 1 of a key
+//   v_pages  T[P, G, 8, D, 2]        positions 2 i and 2 i + 1
+//
+// T is float32, or float16 or bfloat16 to halve the bytes. Layers that see equally far share a pool: one page table, in which a page id means
 // the same place in each of them. Where they see a window, pages before it are given back as a sequence grows, in blocks of
 // 64 positions (from a multiple of 64 on); the page table has 0 in their place, and no kernel may read there.
 // Positions of a page beyond a sequence's length hold finite numbers (unless the model itself wrote others there): a kernel
@@ -30,8 +35,8 @@
 //
 //   qkv      float32[n, H + 2 * G, D]   per token: H query heads, G key heads, G value heads
 //   slots    int32[n]                   token t goes to page slots[t] // 16, offset slots[t] % 16
-//   k_pages  T[P, G, D, 16]             written at [page, :, :, offset]
-//   v_pages  T[P, G, 16, D]             written at [page, :, offset, :]
+//   k_pages  T[P, G, D, 16]             written at [page, :, :, offset]; or in pairs
+//   v_pages  T[P, G, 16, D]             written at [page, :, offset, :]; or in pairs
 //
 // kv_append, with rotary embedding of the first R (even) elements of each head:
 //
@@ -97,13 +102,14 @@ struct KVCacheConfig {
   int64_t num_qo_heads = 0;
   int64_t num_kv_heads = 0;
   int64_t head_dim = 0;
-  DType dtype = f32;          ///< of the pages: float32 or float16
+  DType dtype = f32;          ///< of the pages: float32, float16 or bfloat16
   Ref<Tensor> rope_inv_freq;  ///< float32[R / 2], angle per position; null for no rotary embedding
   double rope_scale = 1;      ///< factor on cos and sin (YaRN's attention factor)
   Ref<Tensor> alibi_slopes;   ///< float32[H]: the bias is slope * position; null for none
   double alibi_scale = 1;     ///< factor on the bias
   DType alibi_dtype = f32;    ///< that slopes, positions and their products are rounded to: float32 or bfloat16
   int64_t window = 0;         ///< a token sees itself and the window - 1 positions before it; 0: all
+  bool in_pairs = false;      ///< pages hold the numbers of a pair side by side
 };
 
 /// In bytecode:
@@ -111,7 +117,7 @@ struct KVCacheConfig {
 ///       shape(max_num_sequences, max_total_seq_len, prefill_chunk_size, page_size = 16),
 ///       num_layers, num_qo_heads, num_kv_heads, head_dim, rope_inv_freq | nothing, rope_scale, dtype,
 ///       kv_append, attention,
-///       alibi_slopes | nothing, alibi_scale, alibi_dtype, window,
+///       alibi_slopes | nothing, alibi_scale, alibi_dtype, window, in_pairs (0 or 1),
 ///       (rope_inv_freq | nothing, rope_scale, kv_append, attention, window, shape(layers that have these))...) -> cache
 ///   vm.builtin.kv_state_clear(cache), kv_state_add_sequence(cache, id), kv_state_remove_sequence(cache, id),
 ///   kv_state_fork_sequence(cache, parent, child[, position]), kv_state_popn(cache, id, n),

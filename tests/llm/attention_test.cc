@@ -92,11 +92,20 @@ double largest_difference(const AttentionShape& s, const std::vector<Sequence>& 
   buffers.back() = want.raw();
   const int64_t reference_values[] = {n, heads, std::bit_cast<int64_t>(scale), limit};
   Ref<runtime::ThreadPool> pool = runtime::ThreadPool::create(1);
-  runtime::testing::attention_kernel(
-      {s.num_qo_heads, s.num_kv_heads, s.head_dim, 0, s.cache_dtype, s.narrow, s.biased, s.sinks, false, s.window},
-      buffers.data(),
-      reference_values,
-      pool->context());
+  runtime::testing::attention_kernel({s.num_qo_heads,
+                                      s.num_kv_heads,
+                                      s.head_dim,
+                                      0,
+                                      s.cache_dtype,
+                                      s.narrow,
+                                      s.biased,
+                                      s.sinks,
+                                      false,
+                                      s.window,
+                                      s.in_pairs()},
+                                     buffers.data(),
+                                     reference_values,
+                                     pool->context());
   double largest = 0;
   double sum = 0;
   for (size_t i = 0; i < o.size; ++i) {
@@ -130,6 +139,22 @@ TEST_P(Attention, NarrowFactors) {
     EXPECT_LT(mean, 1e-6) << cache.name();
   }
   EXPECT_LT(largest_difference({4, 2, 64, 0, f16, true}, {{500, 1}, {300, 40}}, *GetParam(), 1), 1e-3);
+}
+
+// Pages in pairs: odd numbers of pairs, heads that share keys, windows, biases; and heads of odd size, which have none.
+TEST_P(Attention, ProductsInPairs) {
+  const AttentionShape shapes[] = {{.num_qo_heads = 5, .num_kv_heads = 1, .head_dim = 2},
+                                   {.num_qo_heads = 6, .num_kv_heads = 2, .head_dim = 30, .window = 6},
+                                   {.num_qo_heads = 3, .num_kv_heads = 3, .head_dim = 20, .biased = true},
+                                   {.num_qo_heads = 2, .num_kv_heads = 1, .head_dim = 33}};
+  for (AttentionShape shape : shapes) {
+    shape.cache_dtype = bf16, shape.narrow = true;
+    EXPECT_EQ(shape.in_pairs(), shape.head_dim % 2 == 0);
+    double mean = 0;
+    const std::vector<Sequence> batch = {{37, 37}, {1, 1}, {60, 3}, {64, 12}, {63, 1}};
+    EXPECT_LT(largest_difference(shape, batch, *GetParam(), 1, nullptr, &mean), 8e-3) << shape.head_dim;
+    EXPECT_LT(mean, 2e-6) << shape.head_dim;
+  }
 }
 
 TEST_P(Attention, HeadsOfAnySize) {
@@ -282,15 +307,18 @@ TEST(AttentionKernel, ComputesPagesUpToTheLastToken) {
 
 // Pairs turn by the angle of their token's row, as complex numbers in double; what is not rotated stays. Odd heads have an element
 // without a partner.
+// Of the kernel that runs and of the work that is costed.
 TEST_P(Attention, QueriesAndKeysAreRotated) {
   constexpr int64_t kTokens = 5, kLimit = 40, kHeads = 3, kGroups = 1;
-  for (const bool interleaved : {false, true})
+  for (const int form : {0, 1, 2, 3})
     for (const auto& [dim, rotary] : {std::pair<int64_t, int64_t>{16, 16}, {12, 6}, {15, 8}, {9, 8}}) {
-      const tir::PrimFuncRef func = kv_append_kernel({.num_qo_heads = kHeads,
-                                                      .num_kv_heads = kGroups,
-                                                      .head_dim = dim,
-                                                      .rotary_dim = rotary,
-                                                      .interleaved = interleaved});
+      const bool interleaved = form % 2 == 1;
+      const AttentionShape shape{.num_qo_heads = kHeads,
+                                 .num_kv_heads = kGroups,
+                                 .head_dim = dim,
+                                 .rotary_dim = rotary,
+                                 .interleaved = interleaved};
+      const tir::PrimFuncRef func = form < 2 ? kv_append_kernel(shape) : kv_append_work(shape);
       std::mt19937 random(7);
       std::normal_distribution<float> normal;
       const int64_t rows = kHeads + 2 * kGroups, half = rotary / 2;
@@ -326,9 +354,42 @@ TEST_P(Attention, QueriesAndKeysAreRotated) {
             const float got =
                 h < kHeads ? q[static_cast<size_t>((t * kHeads + h) * dim + d)]
                            : k[static_cast<size_t>(((slot / 16 * kGroups + h - kHeads) * dim + d) * 16 + slot % 16)];
-            EXPECT_NEAR(got, want, 2e-6) << dim << " " << rotary << " " << interleaved << " " << h << " " << d;
+            EXPECT_NEAR(got, want, 2e-6) << dim << " " << rotary << " " << form << " " << h << " " << d;
           }
     }
+}
+
+// Runs that begin and end at either half of a pair, tokens alone, and a run that goes on in another page: what other tokens of the
+// pages hold stays.
+TEST_P(Attention, AppendsInPairs) {
+  constexpr int64_t kHeads = 4, kGroups = 2, kDim = 20, kPages = 5;
+  const AttentionShape shape{
+      .num_qo_heads = kHeads, .num_kv_heads = kGroups, .head_dim = kDim, .cache_dtype = bf16, .narrow = true};
+  std::vector<int32_t> slots;
+  for (int32_t slot = 3; slot < 16; ++slot) slots.push_back(slot);      // from an odd one on
+  for (int32_t slot = 32; slot < 38; ++slot) slots.push_back(slot);     // in the page after the next
+  for (int32_t slot : {40, 43, 64, 66, 65, 67}) slots.push_back(slot);  // alone, and out of order
+  for (int32_t slot = 48; slot < 63; ++slot) slots.push_back(slot);     // up to an even one
+  const auto n = static_cast<int64_t>(slots.size());
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  codegen::Data<float> qkv(static_cast<size_t>(n * (kHeads + 2 * kGroups) * kDim));
+  for (size_t i = 0; i < qkv.size; ++i) qkv[i] = normal(random);
+  codegen::Data<uint16_t> k(static_cast<size_t>(kPages * kGroups * kDim * 16)), v(k.size), want_k(k.size),
+      want_v(k.size);
+  for (size_t i = 0; i < k.size; ++i)
+    k[i] = want_k[i] = static_cast<uint16_t>(i), v[i] = want_v[i] = static_cast<uint16_t>(3 * i);
+  const tir::PrimFuncRef func = kv_append_kernel(shape);
+  const std::map<std::string, int64_t> sizes = {{"n", n}, {"pages", kPages}};
+  std::vector<int64_t> values;
+  for (const VarRef& name : codegen::kernel_arguments(*passes::lower(func)).values)
+    values.push_back(sizes.at(name->name));
+  ASSERT_EQ(codegen::run_kernel(func, *GetParam(), {qkv.raw(), slots.data(), k.raw(), v.raw()}, values, 3), 0);
+  void* const buffers[] = {qkv.raw(), slots.data(), want_k.raw(), want_v.raw()};
+  runtime::testing::kv_append_kernel(
+      {.qo_heads = kHeads, .kv_heads = kGroups, .dim = kDim, .dtype = bf16, .in_pairs = true}, buffers, &n);
+  EXPECT_TRUE(std::equal(k.memory, k.memory + k.size, want_k.memory));
+  EXPECT_TRUE(std::equal(v.memory, v.memory + v.size, want_v.memory));
 }
 
 TEST_P(Attention, SameBitsForAnyNumberOfThreads) {

@@ -33,6 +33,7 @@ class Model {
     config.num_kv_heads = shape.kv_heads;
     config.head_dim = shape.dim;
     config.dtype = shape.dtype;
+    config.in_pairs = shape.in_pairs;
     if (shape.rope > 0) {
       std::vector<float> inv_freq;
       for (int64_t j = 0; j < shape.rope / 2; ++j)
@@ -259,17 +260,19 @@ TEST_P(PagedAttention, GoesOnFromWherePopnLeft) {
   EXPECT_LT(m.step({2}, {1}), kTolerance);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, PagedAttention,
-                         ::testing::Values(KVShape{.qo_heads = 2, .kv_heads = 2, .dim = 24},
-                                           KVShape{.qo_heads = 6, .kv_heads = 2, .dim = 24, .rope = 24},
-                                           KVShape{.qo_heads = 3, .kv_heads = 1, .dim = 10, .rope = 4},
-                                           KVShape{.qo_heads = 4, .kv_heads = 2, .dim = 8, .dtype = f16},
-                                           KVShape{.qo_heads = 4, .kv_heads = 2, .dim = 8, .dtype = bf16},
-                                           KVShape{.qo_heads = 4, .kv_heads = 2, .dim = 8, .rope = 8, .dtype = f16}),
-                         [](const auto& info) {
-                           const KVShape& s = info.param;
-                           return text('h', s.qo_heads, 'g', s.kv_heads, 'd', s.dim, 'r', s.rope, '_', s.dtype);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, PagedAttention,
+    ::testing::Values(KVShape{.qo_heads = 2, .kv_heads = 2, .dim = 24},
+                      KVShape{.qo_heads = 6, .kv_heads = 2, .dim = 24, .rope = 24},
+                      KVShape{.qo_heads = 3, .kv_heads = 1, .dim = 10, .rope = 4},
+                      KVShape{.qo_heads = 4, .kv_heads = 2, .dim = 8, .dtype = f16},
+                      KVShape{.qo_heads = 4, .kv_heads = 2, .dim = 8, .dtype = bf16},
+                      KVShape{.qo_heads = 4, .kv_heads = 2, .dim = 8, .rope = 8, .dtype = f16},
+                      KVShape{.qo_heads = 4, .kv_heads = 2, .dim = 8, .dtype = bf16, .in_pairs = true}),
+    [](const auto& info) {
+      const KVShape& s = info.param;
+      return text('h', s.qo_heads, 'g', s.kv_heads, 'd', s.dim, 'r', s.rope, '_', s.dtype, s.in_pairs ? "_pairs" : "");
+    });
 
 // Random steps, forks, pops and removals; all sequences are checked against the dense model, and no page gets lost.
 TEST(PagedKVCache, SurvivesARandomWorkload) {
@@ -556,6 +559,8 @@ TEST(PagedKVCache, RefusesConfigurationsThatDoNotFit) {
   EXPECT_EQ(make({.qo_heads = 2, .kv_heads = 2, .dim = 8, .dtype = i8}, sizes(1, 32, 32)), "KV cache: dtype int8");
   EXPECT_EQ(make({.qo_heads = 2, .kv_heads = 2, .dim = 8, .rope = 10}, sizes(1, 32, 32)),
             "KV cache: rope_inv_freq is a float32[5] tensor for heads of 8");
+  EXPECT_EQ(make({.qo_heads = 2, .kv_heads = 2, .dim = 7, .dtype = bf16, .in_pairs = true}, sizes(1, 32, 32)),
+            "KV cache: pages in pairs for heads of 7");
 }
 
 // The whole way through bytecode, as a compiled model takes it.
@@ -582,6 +587,7 @@ TEST(PagedKVCache, IsDrivenByBytecode) {
           nothing,
           b.constant(1.0),
           b.constant(f32),
+          Arg::imm(0),
           Arg::imm(0)},
          cache);
   b.ret(cache);

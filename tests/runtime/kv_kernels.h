@@ -21,6 +21,17 @@ struct KVShape {
   bool sinks = false;        // a score of each head joins the softmax, and has no value; not with `biased`
   bool interleaved = false;  // elements 2 j and 2 j + 1 are a pair, not j and j + R / 2
   int64_t window = 0;        // a token sees itself and the window - 1 positions before it; 0: all
+  bool in_pairs = false;     // pages hold the numbers of a pair side by side
+
+  // Of element d at position `offset` of a page, for key and value head g.
+  int64_t key_at(int64_t page, int64_t g, int64_t d, int64_t offset) const {
+    const int64_t pair = in_pairs ? 2 : 1;
+    return ((page * kv_heads + g) * (dim / pair) + d / pair) * 16 * pair + offset * pair + d % pair;
+  }
+  int64_t value_at(int64_t page, int64_t g, int64_t d, int64_t offset) const {
+    const int64_t pair = in_pairs ? 2 : 1;
+    return ((page * kv_heads + g) * (16 / pair) + offset / pair) * dim * pair + d * pair + offset % pair;
+  }
 };
 
 inline float load(const void* pages, DType dtype, int64_t at) {
@@ -61,10 +72,10 @@ inline int32_t kv_append_kernel(const KVShape& s, void* const* buffers, const in
       if (rope)
         for (int64_t h = 0; h < s.qo_heads; ++h) q[(t * s.qo_heads + h) * s.dim + d] = rotated(h, d);
       for (int64_t g = 0; g < s.kv_heads; ++g) {
-        store(k_pages, s.dtype, ((page * s.kv_heads + g) * s.dim + d) * 16 + offset, rotated(s.qo_heads + g, d));
+        store(k_pages, s.dtype, s.key_at(page, g, d, offset), rotated(s.qo_heads + g, d));
         store(v_pages,
               s.dtype,
-              ((page * s.kv_heads + g) * 16 + offset) * s.dim + d,
+              s.value_at(page, g, d, offset),
               qkv[(t * rows + s.qo_heads + s.kv_heads + g) * s.dim + d]);
       }
     }
@@ -103,7 +114,7 @@ inline int32_t attention_kernel(const KVShape& s, void* const* buffers, const in
         double dot = 0;
         for (int64_t d = 0; d < s.dim; ++d)
           dot += static_cast<double>(rounded(q[(t * q_rows + h) * s.dim + d])) *
-                 load(buffers[7], s.dtype, ((page_of(p) * s.kv_heads + g) * s.dim + d) * 16 + p % 16);
+                 load(buffers[7], s.dtype, s.key_at(page_of(p), g, d, p % 16));
         scores[p] = is_seen(p) ? dot * scale + (bias ? bias[h * values[3] + p] : 0) : -1e300;
         max = std::max(max, scores[p]);
       }
@@ -112,8 +123,7 @@ inline int32_t attention_kernel(const KVShape& s, void* const* buffers, const in
       for (int64_t d = 0; d < s.dim; ++d) {
         double y = 0;
         for (int64_t p = first; p < padded; ++p)
-          y += rounded(static_cast<float>(scores[p])) *
-               load(buffers[8], s.dtype, ((page_of(p) * s.kv_heads + g) * 16 + p % 16) * s.dim + d);
+          y += rounded(static_cast<float>(scores[p])) * load(buffers[8], s.dtype, s.value_at(page_of(p), g, d, p % 16));
         o[(t * s.qo_heads + h) * s.dim + d] = static_cast<float>(y / sum);
       }
     }
@@ -130,8 +140,10 @@ inline KVKernels add_kv_kernels(ExecutableBuilder& b, KernelTable& table, const 
                                 const std::string& ending = "") {
   auto extent = [](int64_t e) { return KernelDim::constant(e); };
   auto value = [](int64_t index) { return KernelDim::symbolic(index); };
-  const std::vector<KernelDim> k{KernelDim::any(), extent(s.kv_heads), extent(s.dim), extent(16)};
-  const std::vector<KernelDim> v{KernelDim::any(), extent(s.kv_heads), extent(16), extent(s.dim)};
+  const int64_t pair = s.in_pairs ? 2 : 1;
+  std::vector<KernelDim> k{KernelDim::any(), extent(s.kv_heads), extent(s.dim / pair), extent(16)};
+  std::vector<KernelDim> v{KernelDim::any(), extent(s.kv_heads), extent(16 / pair), extent(s.dim)};
+  if (s.in_pairs) k.push_back(extent(2)), v.push_back(extent(2));
   auto tensor = [](const char* name, DType dtype, std::vector<KernelDim> dims) {
     return KernelParam{.name = name, .dtype = dtype, .dims = std::move(dims)};
   };

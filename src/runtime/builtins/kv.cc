@@ -40,8 +40,9 @@ Value kv_cache_create(VirtualMachine& vm, const Args& args) {
   config.alibi_scale = args.number(11);
   config.alibi_dtype = args.dtype(12);
   config.window = args.integer(13);
+  config.in_pairs = args.integer(14) != 0;
   std::vector<PagedKVCache::OtherLayers> others;
-  for (size_t i = 14; i < args.size(); i += 6) {
+  for (size_t i = 15; i < args.size(); i += 6) {
     if (args.size() - i < 6)
       args.fail_expected(args.size() - 1,
                          "six arguments of other layers: rope_inv_freq, rope_scale, two kernels, window, the layers");

@@ -47,7 +47,7 @@ constexpr Builtin kBuiltins[] = {
     {"vm.builtin.invoke_closure", 1, -1, builtin::invoke_closure, "calls a function value"},
     {"vm.builtin.call_tir_dyn", 2, -1, builtin::call_tir_dyn, "calls a kernel with symbolic sizes as scalars"},
 
-    {"vm.builtin.paged_attention_kv_cache_create", 13, -1, builtin::kv_cache_create, "a paged KV cache"},
+    {"vm.builtin.paged_attention_kv_cache_create", 15, -1, builtin::kv_cache_create, "a paged KV cache"},
     {"vm.builtin.kv_state_clear", 1, 1, builtin::kv_state_clear, "forgets all sequences"},
     {"vm.builtin.kv_state_add_sequence", 2, 2, builtin::kv_state_add_sequence, "begins an empty sequence"},
     {"vm.builtin.kv_state_remove_sequence", 2, 2, builtin::kv_state_remove_sequence, "forgets a sequence"},
