@@ -11,11 +11,6 @@
 
 namespace sator::study {
 
-std::string_view name_of(Route route) {
-  static constexpr std::string_view names[] = {"schedule", "tensorize", "pattern", "merged"};
-  return names[static_cast<size_t>(route)];
-}
-
 std::vector<Route> routes_of(const Chip& chip) {
   std::vector<Route> routes = {Route::schedule, Route::tensorize, Route::pattern};
   if (!chip.keeps_between.empty()) routes.push_back(Route::merged);
