@@ -189,7 +189,9 @@ def gguf_name(names, hf_name, arch):
 
 def blocks_like(shape, kind, rng):
     """Random blocks of that type, or of the next one whose blocks fit the rows: bytes, values, the type's number."""
-    while shape[-1] % (gguf.GGML_QUANT_SIZES[TYPES[kind % len(TYPES)]][0]):
+    # Large matrices of float32 would only make files larger: vectors are float32, and a small matrix may be.
+    while shape[-1] % gguf.GGML_QUANT_SIZES[TYPES[kind % len(TYPES)]][0] or (
+            TYPES[kind % len(TYPES)] == Type.F32 and np.prod(shape) > 2**15):
         kind += 1
     of = TYPES[kind % len(TYPES)]
     data = random_blocks(int(np.prod(shape[:-1])), shape[-1], of, 2.5 / 16, rng)
