@@ -24,7 +24,7 @@ Analyzer::Analyzer() : parts_(std::make_unique<Parts>(*this)) {}
 Analyzer::~Analyzer() = default;
 
 void Analyzer::bind(const VarRef& var, const Expr& value) {
-  Expr simple = rewrite(canonical(value));
+  const Expr simple = value.as<IntImm>() ? value : rewrite(canonical(value));
   parts_->bounds.bind(var, bounds(simple));
   parts_->modular.bind(var, modular(simple));
   parts_->rewriter.bind(var, simple);

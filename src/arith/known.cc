@@ -98,6 +98,15 @@ void KnownComparisons::forget(const VarRef& var) {
 void KnownComparisons::bind(const VarRef& var, const Range& range) {
   if (is_one(range.extent)) return bind(var, range.min);
   forget(var);
+  // Of constants, most by far, what the comparisons below come to.
+  const IntImm *min = range.min.as<IntImm>(), *extent = range.extent.as<IntImm>();
+  if (const auto end = min && extent ? checked_add(min->value, extent->value) : std::nullopt;
+      end && var->dtype.is_int()) {
+    const Key of_var = key(var), zero = key(int_imm(0, range.min->dtype));
+    global_.push_back({of_var, zero, min->value, Order::ge});
+    if (const auto last = checked_sub(*end, 1)) global_.push_back({of_var, zero, *last, Order::le});
+    return;
+  }
   add(make<GE>(Expr(var), range.min), global_);
   add(make<LT>(Expr(var), fold(Kind::add, range.min, range.extent)), global_);
 }
