@@ -53,7 +53,7 @@ void print_page(const driver::Backend& backend, Streams& io) {
   }
   io.out << "\nrules that schedule, in the order in which they are tried\n";
   for (const driver::RuleName& rule : backend.rules) {
-    io.out << "  " << pad_right(rule.name, 20) << rule.does << "\n";
+    io.out << "  " << pad_right(rule.name, 24) << rule.does << "\n";
     io.json["rules"].push_back(rule.name);
   }
   if (!backend.lowering.empty()) io.out << "\nlowering of each tensor function\n";

@@ -8,6 +8,7 @@
 #include "passes/run.h"
 #include "relax/print.h"
 #include "rules/default_schedule.h"
+#include "target/nvidia.h"
 #include "tir/nodes.h"
 
 namespace sator::driver {
@@ -77,9 +78,24 @@ ModuleRef to_phase3(ModuleRef module, const CompileOptions& options) {
   return module;
 }
 
+ModuleRef to_schedules(ModuleRef module, const CompileOptions& options, const rules::ScheduleLog& log) {
+  const passes::PassContext ctx = context_of(options);
+  dump_passes(options);
+  module = to_phase3(std::move(module), options);
+  module = passes::run_pass(step_named("PlaceScheduledFunctions"), module, ctx);
+  ModuleRef out = rules::apply_default_schedule(module, ctx, log);
+  passes::require_well_formed(text("the schedule for ", options.target.spelling()), *out, *module);
+  dump(options, "phase4", out);
+  return out;
+}
+
 Compiled compile(ModuleRef module, const CompileOptions& options) {
   const passes::PassContext ctx = context_of(options);
   const Backend& backend = backend_of(options.target);
+  if (target::nvidia_gpu(options.target.config()))
+    fail({.what = text("nothing that runs is built for ", options.target.spelling(), ": ", options.target.kind().does),
+          .needs = "a CPU",
+          .hint = "`sator build -o FILE.py` writes the program that DLight's rules schedule for it"});
   if (!options.target.is_cpu())
     fail({.what = text("nothing that runs is built for ", options.target.spelling(), ": it is only described"),
           .needs = "a CPU",

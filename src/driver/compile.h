@@ -49,6 +49,9 @@ struct Compiled {
 /// Phases 0 to 3: the program as the cost engine reads it. Errors: those of the passes.
 ModuleRef to_phase3(ModuleRef module, const CompileOptions& options);
 
+/// Phases 0 to 4 for a GPU, as TensorIR; `log` hears how each function was scheduled. Errors: those of the passes.
+ModuleRef to_schedules(ModuleRef module, const CompileOptions& options, const rules::ScheduleLog& log);
+
 /// Phases 0 to 5 for a CPU. Errors: those of the passes; a target for which nothing is built; InternalError names the phase and pass.
 Compiled compile(ModuleRef module, const CompileOptions& options);
 

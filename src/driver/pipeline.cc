@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "passes/run.h"
 #include "rules/default_schedule.h"
+#include "rules/gpu/gpu.h"
 #include "rules/param_layouts.h"
 #include "rules/rule.h"
 
@@ -82,6 +83,15 @@ std::vector<Phase> phases_of_cpu() {
   return all;
 }
 
+/// The phases for NVIDIA's GPUs: up to the schedules, after which there is no code to make.
+std::vector<Phase> phases_of_gpu() {
+  std::vector<Phase> all = phases_before_schedules();
+  for (Step& step : all[2].steps)
+    if (step.name == "DispatchSortScan") step.skipped = "the runtime's sort is a CPU's";
+  all.push_back({4, "schedule", {{"PlaceScheduledFunctions"}, {"ApplyDefaultSchedule"}}});
+  return all;
+}
+
 /// The phases for described chips. What a chip takes whole is asked for by the routes that do so (study/routes.h).
 std::vector<Phase> phases_of_chip() {
   static const std::string kRoutes = "only on the routes `pattern` and `merged`";
@@ -99,6 +109,13 @@ std::vector<RuleName> names_of_cpu_rules() {
   return out;
 }
 
+std::vector<RuleName> names_of_gpu_rules() {
+  std::vector<RuleName> out;
+  for (const rules::GpuRule& rule : rules::gpu_rules())
+    if (rule.by_default) out.push_back({rule.name, rule.does});
+  return out;
+}
+
 /// What no kind of target decides: rules are rows of rules/.
 passes::Pass rule_pass(const char* name, const char* does,
                        ModuleRef (*run)(const ModuleRef&, const passes::PassContext&)) {
@@ -112,6 +129,11 @@ const std::vector<Backend>& backends() {
        .rules = names_of_cpu_rules(),
        .lowering = passes::lower_passes(),
        .emitter = "LLVM 19: an object per kernel and level; the virtual machine's bytecode for graphs"},
+      {.kind = "cuda",
+       .phases = phases_of_gpu(),
+       .rules = names_of_gpu_rules(),
+       .lowering = {},
+       .emitter = "none: `sator build -o FILE.py` writes the scheduled program as TVMScript"},
       {.kind = "chip",
        .phases = phases_of_chip(),
        .rules = {{"array", "products along the rows and columns of the chip's array, as `sator study` maps them"}},

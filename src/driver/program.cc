@@ -35,6 +35,12 @@ void add_results(const Value& value, const std::string& name, std::vector<NamedR
   }
 }
 
+std::map<std::string, Func> scheduled_by(const std::vector<ScheduleText>& schedules, const ModuleRef& module) {
+  ModuleRef scheduled = module;
+  for (const ScheduleText& s : schedules) scheduled = with_schedule(scheduled, s);
+  return scheduled_functions(*module, *scheduled);
+}
+
 }  // namespace
 
 ModuleRef with_schedule(const ModuleRef& module, const ScheduleText& schedule) {
@@ -42,16 +48,14 @@ ModuleRef with_schedule(const ModuleRef& module, const ScheduleText& schedule) {
   const bool is_json = trim(schedule.text).starts_with("[");
   const std::string script =
       is_json ? schedule::script_of_json({parse_json(schedule.text, schedule.name), schedule.name}) : schedule.text;
-  schedule::Script(s).run(script::parse(script, schedule.name));
+  schedule::Script(s).run(script::parse(script, is_json ? schedule.name + " as a script," : schedule.name));
   return s.module();
 }
 
 Compiled build_program(const ModuleRef& module, const std::vector<ScheduleText>& schedules, CompileOptions options,
                        const std::filesystem::path& path) {
   options.keeps_parameters = true;
-  ModuleRef scheduled = module;
-  for (const ScheduleText& s : schedules) scheduled = with_schedule(scheduled, s);
-  for (auto& [name, func] : scheduled_functions(*module, *scheduled)) options.scheduled[name] = func;
+  options.scheduled = scheduled_by(schedules, module);
   Compiled compiled = compile(module, options);
   Json kernels = Json::object();
   for (const rules::AppliedSchedule& s : compiled.schedules)
@@ -60,6 +64,12 @@ Compiled build_program(const ModuleRef& module, const std::vector<ScheduleText>&
   options.metadata_json = metadata.dump();
   write_library(compiled, options, path);
   return compiled;
+}
+
+ModuleRef schedule_program(const ModuleRef& module, const std::vector<ScheduleText>& schedules, CompileOptions options,
+                           const rules::ScheduleLog& log) {
+  options.scheduled = scheduled_by(schedules, module);
+  return to_schedules(module, options, log);
 }
 
 OpenProgram open_program(const std::filesystem::path& path) {

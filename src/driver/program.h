@@ -24,6 +24,11 @@ ModuleRef with_schedule(const ModuleRef& module, const ScheduleText& schedule);
 Compiled build_program(const ModuleRef& module, const std::vector<ScheduleText>& schedules, CompileOptions options,
                        const std::filesystem::path& path);
 
+/// The module for a GPU, its tensor functions under the user's schedules and the rules: all that can be said without a code
+/// generator. `log` hears of each function that a rule scheduled. Errors: those of with_schedule and to_schedules.
+ModuleRef schedule_program(const ModuleRef& module, const std::vector<ScheduleText>& schedules, CompileOptions options,
+                           const rules::ScheduleLog& log);
+
 /// A library that build_program (or the compilation of a model) wrote.
 struct OpenProgram {
   Ref<runtime::ModelLibrary> compiled;

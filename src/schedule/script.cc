@@ -31,7 +31,7 @@ void Script::refuse(const Expression& e, std::string what, std::string hint) con
   fail(std::move(reason));
 }
 
-void Script::run(const std::string& text) { run(script::parse(text, "schedule")); }
+void Script::run(const std::string& text) { run(script::parse(text)); }
 
 void Script::run(const script::Program& program) {
   source_ = program.source;
@@ -47,8 +47,9 @@ void Script::run_lines(const std::vector<Statement>& lines) {
         for (const Expression& target : line.targets) assign(target, value);
         break;
       }
-      case StatementKind::pass:
-      case StatementKind::import: break;
+      case StatementKind::pass: break;
+      // `from tvm import tir`, as TVM prints traces.
+      case StatementKind::import: require_own(line); break;
       // `def apply_trace(sch):`, as TVM prints traces.
       case StatementKind::function:
         if (line.decorators.empty()) {
@@ -63,6 +64,20 @@ void Script::run_lines(const std::vector<Statement>& lines) {
                        .hint = "unroll loops by hand"});
     }
   }
+}
+
+void Script::require_own(const Statement& import) const {
+  std::string module = import.text;
+  for (const script::Parameter& p : import.params) {
+    if (import.text.empty()) module = p.annotation.text;
+    if (const std::string root = module.substr(0, module.find('.')); root != "tvm" && root != "sator") break;
+    module.clear();
+  }
+  if (module.empty()) return;
+  source_->fail(import.place,
+                {.what = text("a schedule script imports ", module),
+                 .needs = "calls of primitives; no Python runs",
+                 .hint = "leave the line out, or take the steps of a sator.tir.Schedule in a Python program"});
 }
 
 void Script::assign(const Expression& target, const Value& value) {
@@ -141,7 +156,7 @@ Value Script::evaluate(const Expression& e) {
     }
     case ExpressionKind::binary: return arithmetic(e.text, evaluate(e.items[0]), evaluate(e.items[1]));
     case ExpressionKind::lambda: return index_map(e);
-    case ExpressionKind::call: return apply(e);
+    case ExpressionKind::call: return apply_in_place(e);
     default: refuse(e, "this expression means nothing in a schedule", "see docs/schedule.md for what does");
   }
 }
@@ -205,6 +220,17 @@ Value Script::index_map(const Expression& lambda) {
     outputs.push_back(value_to_expr(body, "index map"));
   }
   return Ref<const arith::IndexMap>(make<arith::IndexMap>(std::move(inputs), std::move(outputs), nullptr));
+}
+
+Value Script::apply_in_place(const Expression& call) {
+  try {
+    return apply(call);
+  } catch (const script::SourceError&) {
+    throw;
+  } catch (const Error& e) {
+    if (!source_ || source_->name().empty()) throw;
+    source_->fail(call.place, e.reason);
+  }
 }
 
 Value Script::apply(const Expression& call) {

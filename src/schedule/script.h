@@ -22,9 +22,12 @@ class Script {
   const std::map<std::string, Value>& names() const { return names_; }
 
  private:
+  void require_own(const script::Statement& import) const;
   void run_lines(const std::vector<script::Statement>& lines);
   Value look_up(const script::Expression& e);
   Value apply(const script::Expression& call);
+  /// Errors name the line of a script that has a name.
+  Value apply_in_place(const script::Expression& call);
   Value arithmetic(const std::string& op, const Value& a, const Value& b);
   Value element(const Value& of, const script::Expression& index);
   Value index_map(const script::Expression& lambda);

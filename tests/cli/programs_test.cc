@@ -189,6 +189,40 @@ def g(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
   EXPECT_EQ(runtime::read_npy("b.npy")->data_as<float>()[63], 3);
 }
 
+// A GPU gets no code: the program as the rules schedule it, or as its user did; on a CPU the rules for CPUs stay.
+TEST_F(Programs, DLightSchedulesForGpus) {
+  std::string all;
+  write_file("f.py", R"(
+@T.prim_func
+def f(A: T.Buffer((4096,), "float32"), B: T.Buffer((4096,), "float32")):
+    for i in range(4096):
+        with T.block("B"):
+            v = T.axis.spatial(4096, i)
+            B[v] = A[v] + T.float32(1)
+)");
+  const std::vector<std::string> build = {
+      "build", "f.py", "-o", "out.py", "--target", "nvidia/nvidia-a100", "--explain-schedule"};
+  const auto with = [&](std::initializer_list<std::string> more) {
+    std::vector<std::string> words = build;
+    words.insert(words.end(), more);
+    return words;
+  };
+  ASSERT_EQ(run(with({"--rules", "dlight"}), all), 0) << all;
+  EXPECT_NE(all.find("f\n  block B, rule Fallback"), std::string::npos) << all;
+  EXPECT_NE(read_file("out.py").find("T.thread_binding(4, thread=\"blockIdx.x\")"), std::string::npos);
+  ASSERT_EQ(run(with({"--rules", "none"}), all), 0) << all;
+  EXPECT_EQ(read_file("out.py").find("thread_binding"), std::string::npos);
+  write_file("own.py", "b = sch.get_block(\"B\")\nsch.bind(sch.get_loops(b)[0], \"blockIdx.x\")\n");
+  ASSERT_EQ(run(with({"--schedule", "own.py"}), all), 0) << all;
+  EXPECT_NE(read_file("out.py").find("T.thread_binding(4096, thread=\"blockIdx.x\")"), std::string::npos);
+  EXPECT_EQ(all.find("rule"), std::string::npos) << all;
+
+  ASSERT_EQ(run({"build", "f.py", "-o", "f.so", "--rules", "dlight"}, all), 0) << all;
+  EXPECT_NE(all.find("note: DLight's rules bind loops to a GPU's threads, and take nothing for llvm"),
+            std::string::npos)
+      << all;
+}
+
 TEST_F(Programs, RefuseInWords) {
   std::string all;
   write_file("f.py", "@T.prim_func\ndef f(A: T.Buffer((4,), \"float32\")):\n    A[0] = T.float32(1)\n");
@@ -196,6 +230,8 @@ TEST_F(Programs, RefuseInWords) {
     std::vector<std::string> words;
     std::string says;
   };
+  write_file("wrong.py", "from tvm import tir\nb = sch.get_block(\"Z\")\n");
+  write_file("import.py", "pass\nimport os\nsch.get_block(\"Z\")\n");
   ASSERT_EQ(run({"build", "f.py", "-o", "f.so"}, all), 0) << all;
   for (const Row& row : {
            Row{{"run", "f.so", "g"}, "one of f"},
@@ -203,8 +239,12 @@ TEST_F(Programs, RefuseInWords) {
            Row{{"run", "f.so", "--output", "a.npy", "--output", "b.npy"}, "2 files without a name for 1 result"},
            Row{{"run", "f.so", "--pe", "4x4"}, "without a chip"},
            Row{{"run", "f.so", "--input", "missing.npy"}, "missing.npy"},
-           Row{{"build", "f.py", "-o", "g.so", "--rules", "dlight"}, "DLight"},
+           Row{{"build", "f.py", "-o", "g.so", "--rules", "dlight", "--target", "cuda"}, "-o FILE.py writes"},
            Row{{"build", "f.py", "-o", "g.so", "--schedule", "f.py"}, "one primitive per line"},
+           Row{{"build", "f.py", "-o", "g.so", "--schedule", "wrong.py"},
+               "no block is named \"Z\"\n  in wrong.py line 2, column 5, in func f, after 0 steps\n"},
+           Row{{"build", "f.py", "-o", "g.so", "--schedule", "import.py"},
+               "a schedule script imports os\n  in import.py line 2, column 1\n  |    import os\n"},
        }) {
     EXPECT_EQ(run(row.words, all), kUserMistake) << join(row.words, " ");
     EXPECT_NE(all.find(row.says), std::string::npos) << row.says << "\n" << all;

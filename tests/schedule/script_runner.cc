@@ -25,7 +25,7 @@ std::string run_script(const TestCase& test) {
   tir::PrimFuncRef func = tir::parse_function(test.text("program"));
   schedule::Schedule s(func);
   schedule::Script script(s);
-  script::Program program = script::parse(test.text("script"), "script");
+  script::Program program = script::parse(test.text("script"));
   tir::PrimFuncRef seen = func;
   for (script::Statement& line : program.body) {
     script::Program one{.source = program.source};
