@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <unordered_set>
 
 #include "tir/parse.h"
@@ -20,6 +21,7 @@ struct ScopeOpener {
     LoopKind kind = LoopKind::serial;
     std::string thread;
     Attrs annotations;
+    Expr first, step;  ///< the name stands for first + var * step, where there is a step
   };
   std::vector<Loop> loops;
   std::string block_name;
@@ -77,7 +79,8 @@ class FunctionParser final : public Evaluator {
     std::vector<Open> open;
   };
 
-  Stmt body(const std::vector<script::Statement>& stmts, FrameKind kind);
+  Stmt body(std::span<const script::Statement> stmts, FrameKind kind);
+  void statements(std::span<const script::Statement> stmts);
   Stmt close(Frame& frame);
   void open(ScopeOpenerRef opener);
   void statement(const script::Statement& s);
@@ -87,6 +90,14 @@ class FunctionParser final : public Evaluator {
   void augmented_assign(const script::Statement& s);
   void store(const script::Expression& target, const Value& value);
   void for_loop(const script::Statement& s);
+  void while_loop(const script::Statement& s);
+  void over_list(const script::Statement& s, const Values& list);
+  /// `break`, `continue`: false of any other statement. Errors: there is no loop that it could leave.
+  bool exit_loop(const script::Statement& s);
+  bool may_exit(const script::Statement& s) const;
+  void rest_after_exit(std::span<const script::Statement> done, std::span<const script::Statement> rest);
+  Stmt body_with_exits(const script::Statement& s, const BufferRef& state);
+  Stmt counted_while(const ScopeOpener::Loop& loop, const BufferRef& state, Stmt inner, Span span);
   void with(const script::Statement& s, size_t item);
   Stmt block(const ScopeOpener& opener, const script::Statement& s, size_t item);
   void if_then_else(const script::Statement& s);
@@ -106,6 +117,8 @@ class FunctionParser final : public Evaluator {
   std::vector<Frame> frames_;
   std::vector<BlockState> blocks_;
   std::vector<ScopeOpener::Loop> loops_;
+  std::vector<BufferRef>
+      exits_;  ///< of the loops around, how their iteration ended; null: nothing can be left from here
   std::map<const Var*, Ref<const ThreadAxis>> threads_;
   std::unordered_set<const Var*> bound_;
   VisibleBuffers visible_;
@@ -116,7 +129,7 @@ class FunctionParser final : public Evaluator {
   std::vector<BufferRef> root_allocs_;
   Attrs attrs_;
   bool is_private_ = false;
-  int depth_ = 0;
+  int depth_ = 0, copies_ = 0;
 };
 
 /// A name of T that makes a statement or opens a scope.

@@ -23,7 +23,8 @@ ScopeOpenerRef wrapper(std::function<Stmt(Stmt)> wrap, Value bound = {}) {
 // ---- Loops ----
 
 /// min and extent of T.serial(stop) or T.serial(start, stop), in one integer dtype.
-ScopeOpener::Loop loop_bounds(FunctionParser& p, const Value& first, const Value* second, script::Place place) {
+ScopeOpener::Loop loop_bounds(FunctionParser& p, const Value& first, const Value* second, const Value* by,
+                              script::Place place) {
   ScopeOpener::Loop loop;
   Expr start, stop;
   if (second) {
@@ -47,16 +48,33 @@ ScopeOpener::Loop loop_bounds(FunctionParser& p, const Value& first, const Value
     loop.min = start;
     loop.extent = extent_between(start, stop);
     loop.var = make_var("v", start->dtype);
+    if (const Expr step = by ? p.to_expr_like(*by, start->dtype, place) : nullptr; step && !is_one(step)) {
+      const auto known = as_int(step);
+      if (!known || *known < 1)
+        p.fail(place,
+               {.what = text("a loop by steps of ", step),
+                .needs = "a positive number as the step",
+                .hint = "count from 0, and compute the index from the loop's variable"});
+      loop.first = start;
+      loop.step = cast_to(start->dtype, step);
+      loop.min = int_imm(0, start->dtype);
+      loop.extent = ceildiv(loop.extent, loop.step);
+    }
     return loop;
   });
 }
 
 template <LoopKind kind>
 Value fn_loop(FunctionParser& p, const Expression& call) {
-  Arguments a(p, call, {"start", "stop", "annotations"});
+  // range(start, stop, step), T.serial(start, stop, annotations=..., step=...).
+  const bool is_range = script::dotted_name(call.items[0]) == "range";
+  Arguments a(p,
+              call,
+              is_range ? std::vector<std::string_view>{"start", "stop", "step", "annotations"}
+                       : std::vector<std::string_view>{"start", "stop", "annotations", "step"});
   auto out = std::make_shared<ScopeOpener>();
   out->kind = ScopeOpener::Kind::loops;
-  ScopeOpener::Loop loop = loop_bounds(p, a.need("start"), a.find("stop"), call.place);
+  ScopeOpener::Loop loop = loop_bounds(p, a.need("start"), a.find("stop"), a.find("step"), call.place);
   loop.kind = kind;
   if (const Value* v = a.find("annotations")) loop.annotations = p.to_attrs(*v, call.place);
   out->loops.push_back(std::move(loop));
@@ -74,7 +92,7 @@ Value fn_thread_binding(FunctionParser& p, const Expression& call) {
             .hint = "name the axis"});
   auto out = std::make_shared<ScopeOpener>();
   out->kind = ScopeOpener::Kind::loops;
-  ScopeOpener::Loop loop = loop_bounds(p, a.need("start"), stop, call.place);
+  ScopeOpener::Loop loop = loop_bounds(p, a.need("start"), stop, nullptr, call.place);
   loop.kind = LoopKind::thread_binding;
   loop.thread = *tag;
   if (const Value* v = a.find("annotations")) loop.annotations = p.to_attrs(*v, call.place);
@@ -86,7 +104,7 @@ Value fn_grid(FunctionParser& p, const Expression& call) {
   Arguments a(p, call, {"*extents"});
   auto out = std::make_shared<ScopeOpener>();
   out->kind = ScopeOpener::Kind::loops;
-  for (const Value& v : a.rest()) out->loops.push_back(loop_bounds(p, v, nullptr, call.place));
+  for (const Value& v : a.rest()) out->loops.push_back(loop_bounds(p, v, nullptr, nullptr, call.place));
   if (out->loops.empty())
     a.fail({.what = "T.grid without extents", .needs = "at least one extent", .hint = "T.grid(n, m)"});
   return out;

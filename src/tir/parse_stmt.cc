@@ -47,17 +47,23 @@ Stmt FunctionParser::close(Frame& frame) {
   return joined(std::move(frame.stmts));
 }
 
-Stmt FunctionParser::body(const std::vector<Statement>& stmts, FrameKind kind) {
-  frames_.push_back({kind, {}, {}});
-  ++depth_;
-  for (const Statement& s : stmts) {
+void FunctionParser::statements(std::span<const Statement> stmts) {
+  for (size_t i = 0; i < stmts.size(); ++i) {
     if (depth_ > kMaxDepth)
-      fail(s.place,
+      fail(stmts[i].place,
            {.what = text("more than ", kMaxDepth, " scopes are open here"),
             .needs = text("at most ", kMaxDepth),
             .hint = "T.attr, T.allocate and names for values hold until the end of their block: split the function"});
-    statement(s);
+    statement(stmts[i]);
+    if (i + 1 < stmts.size() && may_exit(stmts[i]))
+      return rest_after_exit(stmts.subspan(0, i + 1), stmts.subspan(i + 1));
   }
+}
+
+Stmt FunctionParser::body(std::span<const Statement> stmts, FrameKind kind) {
+  frames_.push_back({kind, {}, {}});
+  ++depth_;
+  statements(stmts);
   Stmt out = close(frames_.back());
   --depth_;
   frames_.pop_back();
@@ -73,15 +79,9 @@ void FunctionParser::statement(const Statement& s) {
     case StatementKind::for_: return for_loop(s);
     case StatementKind::if_: return if_then_else(s);
     case StatementKind::pass: return;
-    case StatementKind::while_: {
-      Expr condition = to_expr_like(eval(s.value), boolean, s.value.place);
-      if (!condition->dtype.is_bool())
-        fail(s.value.place,
-             {.what = text("a condition of dtype ", condition->dtype), .needs = "a bool", .hint = "compare it with 0"});
-      push_scope();
-      append(spanned(make<While>(condition, body(s.body, FrameKind::other)), source.span(s.place)));
-      return pop_scope();
-    }
+    case StatementKind::while_: return while_loop(s);
+    case StatementKind::break_:
+    case StatementKind::continue_: exit_loop(s); return;
     case StatementKind::with: return with(s, 0);
     case StatementKind::return_: {
       if (!s.value.present())
@@ -104,12 +104,13 @@ void FunctionParser::statement(const Statement& s) {
     default:
       fail(s.place,
            {.what = "this statement is not part of tensor programs",
-            .needs = "assignments, for, while, if, with, assert, return, pass",
+            .needs = "assignments, for, while, if, with, assert, break, continue, return, pass",
             .hint = "remove it"});
   }
 }
 
 void FunctionParser::expression_statement(const Statement& s) {
+  if (exit_loop(s)) return;
   Value v = eval(s.value);
   if (v.is_none() || v.as<std::string>()) return;  // a declaration, or a docstring
   if (auto opener = v.as<ScopeOpenerRef>()) {
@@ -278,32 +279,6 @@ void FunctionParser::store(const Expression& target, const Value& value) {
 
 // ---- Scopes ----
 
-void FunctionParser::for_loop(const Statement& s) {
-  Value v = eval(s.value);
-  const ScopeOpenerRef* opener = v.as<ScopeOpenerRef>();
-  if (!opener || (*opener)->kind != ScopeOpener::Kind::loops)
-    fail(s.value.place,
-         {.what = text("a loop over ", v.kind()),
-          .needs = "range, T.serial, T.grid, T.parallel, T.vectorized, T.unroll or T.thread_binding",
-          .hint = "loop over range(n)"});
-  std::vector<ScopeOpener::Loop> loops = (*opener)->loops;
-  Values vars;
-  vars.is_tuple = true;
-  for (const auto& l : loops) vars.items.push_back(Expr(l.var));
-  push_scope();
-  bind(s.targets[0], vars.items.size() == 1 ? vars.items[0] : Value(vars), false);
-  loops_.insert(loops_.end(), loops.begin(), loops.end());
-  depth_ += static_cast<int>(loops.size());
-  Stmt inner = body(s.body, FrameKind::other);
-  depth_ -= static_cast<int>(loops.size());
-  loops_.resize(loops_.size() - loops.size());
-  pop_scope();
-  for (auto l = loops.rbegin(); l != loops.rend(); ++l)
-    inner = spanned(make<For>(l->var, l->min, l->extent, l->kind, l->thread, l->annotations, std::move(inner)),
-                    source.span(s.place));
-  append(std::move(inner));
-}
-
 const ScopeOpener::Loop* FunctionParser::open_loop(const Var& v) const {
   for (const auto& l : loops_) {
     if (l.var.get() == &v) return &l;
@@ -352,7 +327,9 @@ Stmt FunctionParser::block(const ScopeOpener& opener, const Statement& s, size_t
           .needs = "a 'with' of its own",
           .hint = "nest the scopes"});
   blocks_.emplace_back();
+  exits_.push_back(nullptr);
   Stmt inner = body(s.body, FrameKind::block);
+  exits_.pop_back();
   BlockState state = std::move(blocks_.back());
   blocks_.pop_back();
   for (const BufferRef& b : state.alloc_buffers) visible_.erase(b->data);
@@ -414,7 +391,7 @@ FunctionParser::BlockState& FunctionParser::block_here(const Expression& call, s
 
 void FunctionParser::if_then_else(const Statement& s) {
   Value v = eval(s.value);
-  auto branch = [&](const std::vector<Statement>& stmts) {
+  auto branch = [&](std::span<const Statement> stmts) {
     push_scope();
     Stmt out = body(stmts, FrameKind::other);
     pop_scope();
@@ -424,7 +401,7 @@ void FunctionParser::if_then_else(const Statement& s) {
     bool holds = is_true(v);
     if (!holds && s.orelse.empty()) return;
     push_scope();
-    for (const Statement& inner : holds ? s.body : s.orelse) statement(inner);
+    statements(holds ? s.body : s.orelse);
     pop_scope();
     return;
   }
