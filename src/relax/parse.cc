@@ -24,6 +24,7 @@ class ModuleParser {
     scope_.context.options = std::move(options);
     for (const Statement& s : program_.body) {
       if (s.kind == StatementKind::import) tir::read_import(s, scope_.context);
+      tir::read_size(s, scope_.context);
     }
   }
 
@@ -32,7 +33,7 @@ class ModuleParser {
     if (module) scope_.context.modules = {module->text, "cls"};
     const std::vector<Statement>& body = module ? module->body : program_.body;
     for (const Statement& s : program_.body) {
-      if (s.kind == StatementKind::assign) metadata(s);
+      if (s.kind == StatementKind::assign && !tir::read_size(s, scope_.context)) metadata(s);
     }
     for (const Statement& s : body) {
       if (s.kind == StatementKind::expression) declaration(s);

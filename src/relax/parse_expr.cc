@@ -121,6 +121,8 @@ StructInfo GraphEvaluator::to_sinfo(const tir::Value& v, Place place) {
     if (l->name == "R.Shape") return shape_info();
     if (l->name == "R.Tuple") return tuple_info({});
     if (l->name == "R.Callable") return opaque_func_info(object_info(), false);
+    // R.Prim("int64"), as newer programs write it.
+    if (const auto dtype = DType::parse(l->name.starts_with("T.") ? l->name.substr(2) : "")) return prim_info(*dtype);
   }
   fail(place,
        {.what = text(v.kind(), " where struct info is needed"),
@@ -348,8 +350,12 @@ tir::Value GraphEvaluator::op_call(const std::string& name, const Expression& ca
       fail(item.place, {.what = text("'*' of ", v.kind()), .needs = "a list or a tuple", .hint = "remove the '*'"});
     for (const tir::Value& inner : list->items) positional.push_back(to_argument(inner, item.place));
   }
-  for (const script::Keyword& k : call.keywords)
+  for (const script::Keyword& k : call.keywords) {
+    // Newer programs say what an index outside of the tensor gives: "fast" is nothing that one could rely on.
+    if (name == "take" && k.name == "mode" && k.value.is(Kind::string) && k.value.text == "fast") continue;
+    if (k.name == "ty_args") continue;  // the struct info of the result, which follows from the arguments
     keywords.emplace_back(k.name, to_argument(eval(k.value), k.value.place));
+  }
   return located(call.place, [&]() -> tir::Value {
     return NodeRef(spanned(make_call(name, positional, keywords), source.span(call.place)));
   });

@@ -37,13 +37,17 @@ bool is_name(std::string_view s) {
       s, [](char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
 }
 
-/// Names that stand as strings for extents in the annotation of a parameter: the function defines them.
-void collect_sizes(const Expression& e, std::vector<std::string>& out) {
+/// Names that stand for extents in the annotation of a parameter, as strings or as sizes declared around the module: the
+/// function defines them.
+void collect_sizes(const Expression& e, const std::set<std::string, std::less<>>& sizes,
+                   std::vector<std::string>& out) {
   if (!e.is(Kind::call)) return;
   std::string callee = script::dotted_name(e.items[0]);
   std::string_view last = std::string_view(callee).substr(callee.rfind('.') == callee.npos ? 0 : callee.rfind('.') + 1);
   auto add = [&](const Expression& extent) {
-    if (extent.is(Kind::string) && is_name(extent.text)) out.push_back(extent.text);
+    const bool is_size =
+        extent.is(Kind::string) ? is_name(extent.text) : extent.is(Kind::name) && sizes.contains(extent.text);
+    if (is_size) out.push_back(extent.text);
   };
   auto argument = [&](size_t place, std::string_view name) -> const Expression* {
     for (const script::Keyword& k : e.keywords) {
@@ -61,12 +65,12 @@ void collect_sizes(const Expression& e, std::vector<std::string>& out) {
     for (size_t i = 1; i < count; ++i) {
       const Expression& item = e.items[i];
       if (!item.is(Kind::tuple) && !item.is(Kind::list))
-        collect_sizes(item, out);
+        collect_sizes(item, sizes, out);
       else
-        for (const Expression& inner : item.items) collect_sizes(inner, out);
+        for (const Expression& inner : item.items) collect_sizes(inner, sizes, out);
     }
     if (const Expression* params = argument(1, "params"); params && e.items.size() < 2) {
-      for (const Expression& inner : params->items) collect_sizes(inner, out);
+      for (const Expression& inner : params->items) collect_sizes(inner, sizes, out);
     }
   }
 }
@@ -106,7 +110,7 @@ std::map<std::string, VarRef> FunctionParser::define_sizes(const Statement& def)
            {.what = text("the parameter ", p.name, " has no annotation"),
             .needs = "struct info: R.Tensor(...), R.Shape(...), ...",
             .hint = "annotate it"});
-    collect_sizes(p.annotation, names);
+    collect_sizes(p.annotation, scope_.context.sizes, names);
   }
   std::map<std::string, VarRef> sizes;
   for (const std::string& name : names) sizes.emplace(name, make_var(name, i64));

@@ -25,6 +25,7 @@ Value FunctionParser::unknown_name(const Expression& e) {
   if (std::find(context_.modules.begin(), context_.modules.end(), e.text) != context_.modules.end())
     return ModuleName{};
   if (context_.functions.count(e.text)) return ModuleName{e.text};
+  if (VarRef size = size_of_signature(e.text)) return Expr(size);
   return Evaluator::unknown_name(e);
 }
 
@@ -56,6 +57,30 @@ Value FunctionParser::call_other(const Value& callee, const Expression& call) {
 }
 
 // ---- Functions ----
+
+/// The dtype of `n` where the body says `n = T.int32()`; nothing where it does not.
+static std::optional<DType> declared_dtype(const Statement& def, const std::string& name) {
+  for (const Statement& s : def.body) {
+    if (s.kind != StatementKind::assign || s.targets.size() != 1 || !s.targets[0].is(Kind::name)) continue;
+    if (s.targets[0].text != name || !s.value.is(Kind::call) || s.value.items.size() != 1) continue;
+    const std::string callee = script::dotted_name(s.value.items[0]);
+    return DType::parse(callee.substr(callee.rfind('.') + 1));
+  }
+  return {};
+}
+
+/// A size that the parameters name before anything declares it: `T.Buffer((8, "n"), ...)`, or a size declared around the module.
+VarRef FunctionParser::size_of_signature(const std::string& name) {
+  if (!signature_) return nullptr;
+  std::optional<DType> dtype = declared_dtype(*signature_, name);
+  if (!dtype && context_.sizes.contains(name)) dtype = i64;
+  if (!dtype) return nullptr;
+  VarRef size = make_var(name, *dtype);
+  bound_.insert(size.get());
+  sizes_.emplace(name, size);
+  define(name, Expr(size), {});
+  return size;
+}
 
 void FunctionParser::params(const Statement& def) {
   for (const script::Parameter& p : def.params) {
@@ -133,7 +158,9 @@ bool decorator_flag(const Statement& def, std::string_view name, bool otherwise)
 PrimFuncRef FunctionParser::parse(const Statement& def) {
   is_private_ = decorator_flag(def, "private", false);
   push_scope();
+  signature_ = &def;
   params(def);
+  if (context_.sizes.empty()) signature_ = nullptr;
   DType ret = DType::Void();
   if (def.annotation.present() && !def.annotation.is(Kind::none))
     ret = to_dtype(eval(def.annotation), def.annotation.place);

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "ir/script/ast.h"
@@ -25,6 +26,7 @@ struct ParseContext {
   std::map<std::string, std::string, std::less<>> languages;  ///< those of the options, and of the text's imports
   std::vector<std::string> modules;                           ///< names of the module around: its class, "cls"
   std::map<std::string, DType, std::less<>> functions;        ///< functions of the module and what they return
+  std::set<std::string, std::less<>> sizes;                   ///< symbolic sizes: `n = TypeVar("n")` around the module
   ParseOptions options;
 };
 
@@ -44,6 +46,8 @@ bool is_prim_func(const script::Statement& def, const ParseContext& context);
 std::string decorator_name(const script::Expression& decorator, const ParseContext& context);
 /// Adds what an import statement binds: `from tvm.script import tir as T`.
 void read_import(const script::Statement& import, ParseContext& context);
+/// Adds what `n = TypeVar("n")` declares, a symbolic size of all functions; false of any other statement.
+bool read_size(const script::Statement& s, ParseContext& context);
 /// The name, return dtype of every function of a class body, so that they may call each other.
 void declare_functions(const std::vector<script::Statement>& body, ParseContext& context);
 

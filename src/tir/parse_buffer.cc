@@ -75,19 +75,12 @@ BufferRef FunctionParser::make_buffer_value(const Arguments& a) {
                       std::move(separators));
 }
 
-void FunctionParser::alloc_buffer(BufferRef buffer, const Expression& call) {
+bool FunctionParser::alloc_buffer(const BufferRef& buffer) {
   FrameKind here = frames_.back().kind;
-  if (here == FrameKind::block) {
-    blocks_.back().alloc_buffers.push_back(buffer);
-  } else if (here == FrameKind::function) {
-    root_allocs_.push_back(buffer);
-  } else {
-    fail(call.place,
-         {.what = "T.alloc_buffer inside a loop or a branch",
-          .needs = "the statements of a block or of the function itself",
-          .hint = "move it out of the loop"});
-  }
+  if (here != FrameKind::block && here != FrameKind::function) return false;
+  (here == FrameKind::block ? blocks_.back().alloc_buffers : root_allocs_).push_back(buffer);
   visible_.insert_or_assign(buffer->data, buffer);
+  return true;
 }
 
 Value FunctionParser::match_buffer(const Expression& call) {

@@ -284,6 +284,8 @@ Value Evaluator::subscript_other(const Value& object, const Expression& e) {
       as_call.items.push_back(index);
     return call_language(l->name, as_call);
   }
+  // x: T.let[T.float32] = ..., of newer programs.
+  if (const LanguageName* l = object.as<LanguageName>(); l && l->name == "T.let") return eval(e.items[1]);
   fail(e.place,
        {.what = text(object.kind(), " cannot be indexed"),
         .needs = "a buffer or a list before '['",
@@ -381,7 +383,9 @@ Attrs Evaluator::to_attrs(const Value& v, Place place) {
     const std::string* name = key.as<std::string>();
     if (!name)
       fail(place, {.what = text(key.kind(), " as a key"), .needs = "strings as keys", .hint = "quote the key"});
-    if (!out.emplace(*name, to_attribute(value, place)).second)
+    // Newer programs call tensor programs tirx.
+    const std::string key_here = name->starts_with("tirx.") ? "tir." + name->substr(5) : *name;
+    if (!out.emplace(key_here, to_attribute(value, place)).second)
       fail(place,
            {.what = text("the key ", string_literal(*name), " occurs twice"),
             .needs = "each key once",

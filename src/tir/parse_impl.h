@@ -50,7 +50,8 @@ class FunctionParser final : public Evaluator {
   };
   /// The block whose body is being read, at its own level. Errors: the place is inside a loop, or in no block.
   BlockState& block_here(const script::Expression& call, std::string_view what);
-  void alloc_buffer(BufferRef buffer, const script::Expression& call);
+  /// Among those of the block or function whose statements are being read; false inside of a loop or a branch.
+  bool alloc_buffer(const BufferRef& buffer);
   Value match_buffer(const script::Expression& call);
   BufferRef make_buffer_value(const Arguments& args);
   const ScopeOpener::Loop* open_loop(const Var& v) const;
@@ -84,6 +85,7 @@ class FunctionParser final : public Evaluator {
   Stmt close(Frame& frame);
   void open(ScopeOpenerRef opener);
   void statement(const script::Statement& s);
+  Expr assert_message(const script::Expression& e);
   void expression_statement(const script::Statement& s);
   void assign(const script::Statement& s);
   void annotated_assign(const script::Statement& s);
@@ -109,6 +111,7 @@ class FunctionParser final : public Evaluator {
   bool is_bound(const Var& v) const { return bound_.count(&v) > 0; }
 
   void params(const script::Statement& def);
+  VarRef size_of_signature(const std::string& name);
   BufferRef complete_buffer(BufferRef buffer) const;
   Stmt with_root(Stmt body);
   void detect_regions(BlockState& state, const Stmt& body, const script::Place& place, int mask);
@@ -124,6 +127,8 @@ class FunctionParser final : public Evaluator {
   VisibleBuffers visible_;
   std::unordered_map<const Block*, int> detected_;  ///< which regions of a block were detected: 1 reads, 2 writes
 
+  const script::Statement* signature_ = nullptr;  ///< of the function, where names may stand for sizes of it
+  std::map<std::string, VarRef> sizes_;           ///< that the signature names
   std::vector<VarRef> params_;
   std::vector<std::pair<VarRef, BufferRef>> buffer_map_;
   std::vector<BufferRef> root_allocs_;

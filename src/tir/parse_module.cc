@@ -62,6 +62,15 @@ void read_import(const Statement& import, ParseContext& context) {
   }
 }
 
+bool read_size(const Statement& s, ParseContext& context) {
+  if (s.kind != StatementKind::assign || s.targets.size() != 1 || !s.targets[0].is(Kind::name)) return false;
+  if (!s.value.is(Kind::call) || s.value.items.size() != 2 || !s.value.items[1].is(Kind::string)) return false;
+  const std::string callee = script::dotted_name(s.value.items[0]);
+  if (callee != "TypeVar" && !callee.ends_with(".TypeVar")) return false;
+  context.sizes.insert(s.targets[0].text);
+  return true;
+}
+
 void declare_functions(const std::vector<Statement>& body, ParseContext& context) {
   for (const Statement& s : body) {
     if (s.kind != StatementKind::function) continue;
@@ -87,6 +96,7 @@ class ModuleParser {
   ModuleRef parse() {
     for (const Statement& s : program_.body) {
       if (s.kind == StatementKind::import) read_import(s, context_);
+      read_size(s, context_);
     }
     const Statement* module = nullptr;
     for (const Statement& s : program_.body) {
@@ -104,7 +114,8 @@ class ModuleParser {
     if (module) context_.modules = {module->text, "cls"};
     const std::vector<Statement>& body = module ? module->body : program_.body;
     declare_functions(body, context_);
-    for (const Statement& s : body) member(s);
+    for (const Statement& s : body)
+      if (!read_size(s, context_)) member(s);
     if (functions_.empty() && !module)
       source().fail({},
                     {.what = "the text holds no function",
@@ -175,6 +186,7 @@ PrimFuncRef parse_function(std::string text, std::string name, ParseOptions opti
   const Statement* def = nullptr;
   for (const Statement& s : program.body) {
     if (s.kind == StatementKind::import) read_import(s, context);
+    if (read_size(s, context)) continue;
     if (s.kind == StatementKind::function && !def)
       def = &s;
     else if (s.kind != StatementKind::import && s.kind != StatementKind::pass)

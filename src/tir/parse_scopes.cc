@@ -270,24 +270,38 @@ std::vector<std::string_view> buffer_params() {
 Value fn_buffer(FunctionParser& p, const Expression& call) {
   return p.make_buffer_value(Arguments(p, call, buffer_params()));
 }
+/// `buffer` and the memory below it, for the statements that follow.
+Value allocated(const BufferRef& buffer) {
+  auto out = wrapper(
+      [=](Stmt body) -> Stmt {
+        Stmt decl = make<DeclBuffer>(buffer, std::move(body));
+        return make<Allocate>(buffer->data, buffer->dtype, buffer->shape, bool_imm(true), Attrs{}, std::move(decl));
+      },
+      buffer);
+  out->declares = buffer;
+  return out;
+}
+
+/// In newer programs T.alloc_buffer is a statement of its own, which a loop may hold too.
 Value fn_alloc_buffer(FunctionParser& p, const Expression& call) {
   BufferRef buffer = p.make_buffer_value(Arguments(p, call, buffer_params()));
-  p.alloc_buffer(buffer, call);
-  return buffer;
+  return p.alloc_buffer(buffer) ? Value(buffer) : allocated(buffer);
 }
+
+template <const char* const& scope>
+Value fn_alloc_in(FunctionParser& p, const Expression& call) {
+  BufferRef buffer = p.make_buffer_value(Arguments(p, call, buffer_params()));
+  return allocated(make_buffer("", buffer->shape, buffer->dtype, scope));
+}
+const char* const kLocal = "local";
+const char* const kShared = "shared";
 Value fn_match_buffer(FunctionParser& p, const Expression& call) { return p.match_buffer(call); }
 
 Value fn_decl_buffer(FunctionParser& p, const Expression& call) {
   Arguments a(p, call, buffer_params());
   BufferRef buffer = p.make_buffer_value(a);
-  bool has_data = a.find("data");
-  auto out = wrapper(
-      [=](Stmt body) -> Stmt {
-        Stmt decl = make<DeclBuffer>(buffer, std::move(body));
-        if (has_data) return decl;
-        return make<Allocate>(buffer->data, buffer->dtype, buffer->shape, bool_imm(true), Attrs{}, std::move(decl));
-      },
-      buffer);
+  if (!a.find("data")) return allocated(buffer);
+  auto out = wrapper([=](Stmt body) -> Stmt { return make<DeclBuffer>(buffer, std::move(body)); }, buffer);
   out->declares = buffer;
   return out;
 }
@@ -373,6 +387,14 @@ Value fn_func_attr(FunctionParser& p, const Expression& call) {
 
 Value fn_attr(FunctionParser& p, const Expression& call) {
   Arguments a(p, call, {"node", "attr_key", "value"});
+  if (a.need("node").as<DictValue>()) {  // T.attr({"key": value}), of newer programs
+    Attrs attrs = p.to_attrs(a.need("node"), call.place);
+    return wrapper([=](Stmt body) -> Stmt {
+      for (auto at = attrs.rbegin(); at != attrs.rend(); ++at)
+        body = make<AttrStmt>(int_imm(0), at->first, cast<ExprNode>(at->second), std::move(body));
+      return body;
+    });
+  }
   NodeRef node = p.to_attribute(a.need("node"), call.place);
   std::string key = a.str("attr_key");
   Expr value = a.expr("value");
@@ -467,6 +489,8 @@ const std::unordered_map<std::string_view, ScopeFunction>& rows() {
       {"buffer", fn_buffer},
       {"buffer_decl", fn_buffer},
       {"alloc_buffer", fn_alloc_buffer},
+      {"alloc_local", fn_alloc_in<kLocal>},
+      {"alloc_shared", fn_alloc_in<kShared>},
       {"sblock_alloc_buffer", fn_alloc_buffer},
       {"match_buffer", fn_match_buffer},
       {"decl_buffer", fn_decl_buffer},

@@ -91,7 +91,7 @@ void FunctionParser::statement(const Statement& s) {
     }
     case StatementKind::assert_: {
       Expr condition = to_expr_like(eval(s.value), boolean, s.value.place);
-      Expr message = s.message.present() ? eval_expr(s.message) : string_imm("");
+      Expr message = s.message.present() ? assert_message(s.message) : string_imm("");
       auto opener = std::make_shared<ScopeOpener>();
       opener->wrap = [=](Stmt inner) -> Stmt { return make<AssertStmt>(condition, message, std::move(inner)); };
       return open(std::move(opener));
@@ -107,6 +107,18 @@ void FunctionParser::statement(const Statement& s) {
             .needs = "assignments, for, while, if, with, assert, break, continue, return, pass",
             .hint = "remove it"});
   }
+}
+
+/// A text, or ("RuntimeError", ["a text", ...]) of newer programs.
+Expr FunctionParser::assert_message(const Expression& e) {
+  const Value v = eval(e);
+  const Values* pair = v.as<Values>();
+  if (!pair || pair->items.size() != 2) return to_expr(v, e.place);
+  std::string out;
+  if (const Values* parts = pair->items[1].as<Values>())
+    for (const Value& part : parts->items)
+      if (const std::string* s = part.as<std::string>()) out += *s;
+  return string_imm(out);
 }
 
 void FunctionParser::expression_statement(const Statement& s) {
@@ -155,6 +167,12 @@ Value FunctionParser::bind_name(const std::string& name, Value value, Place plac
   }
   const Expr* e = value.as<Expr>();
   bool is_fresh = e && e->as<Var>() && !is_bound(*e->as<Var>());
+  // `n = T.int32()` of a size that the signature has named.
+  if (auto at = sizes_.find(name); is_fresh && at != sizes_.end() && at->second->dtype == (*e)->dtype) {
+    VarRef size = at->second;
+    sizes_.erase(at);
+    return Expr(size);
+  }
   bool is_let =
       value.as<bool>() || value.as<Integer>() || value.as<double>() || value.as<Subscript>() || (e && !is_fresh);
   if (!is_let || !lets) {
@@ -176,7 +194,10 @@ void FunctionParser::bind(const Expression& target, Value value, bool lets) {
   switch (target.kind) {
     case Kind::name: {
       Value bound = bind_name(target.text, std::move(value), target.place, lets);
-      return define(target.text, std::move(bound), target.place);
+      const Expr* e = bound.as<Expr>();
+      const Value* known = find(target.text);
+      const Expr* k = known ? known->as<Expr>() : nullptr;
+      return define(target.text, bound, target.place, e && k && e->get() == k->get());
     }
     case Kind::tuple:
     case Kind::list: {
