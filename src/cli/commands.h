@@ -20,6 +20,7 @@ Command explore_command();
 Command explain_command();
 Command opt_command();
 Command passes_command();
+Command fmt_command();
 Command build_command();
 Command run_command();
 Command convert_weight_command();

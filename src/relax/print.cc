@@ -3,6 +3,7 @@
 #include "ir/script/print_module.h"
 #include "relax/print_impl.h"
 #include "relax/struct_info.h"
+#include "tir/print.h"
 #include "tir/print_impl.h"
 
 namespace sator::relax {
@@ -93,7 +94,13 @@ std::string own_name(const Function& f) { return string_attr(f.attrs, "global_sy
 }  // namespace
 
 std::string to_script(const Module& module, const ScriptOptions& options) {
-  Printer printer(options);
+  std::set<std::string, std::less<>> parameters;
+  for (const auto& [name, func] : module.functions) {
+    if (const auto* p = func.as<tir::PrimFunc>()) tir::add_parameters(*p, parameters);
+    if (const auto* f = func.as<Function>())
+      for (const RVarRef& param : f->params) parameters.insert(param->name);
+  }
+  Printer printer(keeping(options, parameters));
   tir::ScriptPrinter tir(printer);
   GraphPrinter graph(printer, options);
   graph.module = &module;
@@ -112,7 +119,9 @@ std::string to_script(const Module& module, const ScriptOptions& options) {
 }
 
 std::string to_script(const Function& func, const ScriptOptions& options) {
-  Printer printer(options);
+  std::set<std::string, std::less<>> parameters;
+  for (const RVarRef& param : func.params) parameters.insert(param->name);
+  Printer printer(keeping(options, parameters));
   GraphPrinter graph(printer, options);
   return finished(printer, graph, graph.print_function(func, own_name(func)), options.show_meta);
 }

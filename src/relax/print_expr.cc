@@ -20,7 +20,7 @@ Doc GraphPrinter::define(const RVar& v) { return printer.define(v, v.name.empty(
 
 Doc GraphPrinter::variable(const RVar& v) {
   if (auto doc = printer.find(v)) return *doc;
-  Doc info = v.sinfo ? sinfo(v.sinfo) : printer.relax("Object");
+  Doc info = v.sinfo ? sinfo(v.sinfo) : printer.relax(printer.is_head() ? "Any" : "Object");
   Doc name = define(v), line = name;
   line += ": ";
   line += info;
@@ -58,9 +58,10 @@ std::vector<Doc> GraphPrinter::extents(const std::vector<Expr>& values) {
 Doc GraphPrinter::sinfo(const StructInfo& info) {
   return match(
       info,
-      [&](const ObjectInfo&) { return printer.relax("Object"); },
+      [&](const ObjectInfo&) { return printer.relax(printer.is_head() ? "Any" : "Object"); },
       [&](const PrimInfo& p) {
         if (p.value) return call_doc(printer.relax("Prim"), {}, {{"value", extent(p.value)}});
+        if (printer.is_head()) return printer.tir(p.dtype.name());
         return call_doc(printer.relax("Prim"), {dtype_doc(p.dtype)});
       },
       [&](const ShapeInfo& s) {
@@ -274,15 +275,20 @@ Doc GraphPrinter::expr(const RExpr& e) {
 Doc GraphPrinter::call_tir(const RCall& c, const std::string& op) {
   std::vector<Doc> args{callee(c.args[0]), expr(c.args[1])};
   std::vector<KeywordDoc> keywords;
+  const char* const out_info = printer.is_head() ? "out_ty" : "out_sinfo";
   if (const TupleInfo* out = c.sinfo_args[0].as<TupleInfo>()) {
     std::vector<Doc> items;
     for (const StructInfo& item : out->items) items.push_back(sinfo(item));
-    keywords.push_back({"out_sinfo", list_doc(items)});
+    keywords.push_back({out_info, list_doc(items)});
   } else {
-    keywords.push_back({"out_sinfo", sinfo(c.sinfo_args[0])});
+    keywords.push_back({out_info, sinfo(c.sinfo_args[0])});
   }
   for (const auto& [name, v] : c.attrs)
     keywords.push_back({name, op == "call_tir_inplace" ? op_attr(v, *this) : value(v)});
+  if (c.args.size() > 2 && printer.is_head())
+    sator::fail({.what = text("R.", op, " with tir_vars in the spelling of the newest TVM"),
+                 .needs = "tensor programs that learn sizes from the shapes of their tensors",
+                 .hint = "print it as v0.17 does"});
   if (c.args.size() > 2) keywords.push_back({"tir_vars", expr(c.args[2])});
   return call_doc(printer.relax(op), args, keywords);
 }
@@ -306,7 +312,7 @@ Doc GraphPrinter::call(const RCall& c) {
   if (!c.sinfo_args.empty()) {
     std::vector<Doc> infos;
     for (const StructInfo& s : c.sinfo_args) infos.push_back(sinfo(s));
-    keywords.push_back({"sinfo_args", tuple_doc(infos)});
+    keywords.push_back({printer.is_head() ? "ty_args" : "sinfo_args", tuple_doc(infos)});
   }
   if (const ExternFunc* f = c.op.as<ExternFunc>()) {
     args.insert(args.begin(), string_doc(f->name));

@@ -68,7 +68,7 @@ class Evaluator {
 
   /// Names by which imports refer to languages: "T" -> "T", "tir" -> "T", ...
   std::map<std::string, std::string, std::less<>> languages = {
-      {"T", "T"}, {"tir", "T"}, {"tirx", "T"}, {"R", "R"}, {"relax", "R"}, {"I", "I"}, {"tvm", "tvm"}};
+      {"T", "T"}, {"tir", "T"}, {"tirx", "T"}, {"R", "R"}, {"relax", "R"}, {"I", "I"}, {"ir", "I"}, {"tvm", "tvm"}};
 
   // Conversions; errors point at `place`.
   Expr to_expr(const Value& v, script::Place place);

@@ -89,7 +89,8 @@ std::vector<StmtDoc> ScriptPrinter::print_function(const PrimFunc& func, const s
     frame->stmts.push_back(comment_doc(text("with ", call_doc(printer.tir("block"), {string_doc("root")}).text, ":")));
     for (const BufferRef& b : root.alloc_buffers) {
       Doc buffer = define_buffer(*b, *frame);
-      Doc value = buffer_decl(*b, "alloc_buffer", {}, *frame, Defines::pointer);
+      Doc value =
+          buffer_decl(*b, printer.is_head() ? "sblock_alloc_buffer" : "alloc_buffer", {}, *frame, Defines::pointer);
       frame->stmts.push_back(assign_doc(buffer, value));
     }
     print_body(root.body, *frame);
@@ -98,8 +99,10 @@ std::vector<StmtDoc> ScriptPrinter::print_function(const PrimFunc& func, const s
   }
   Doc decorator("@");
   Doc prim_func = printer.tir("prim_func");
-  decorator +=
-      func.attrs.count("global_symbol") ? prim_func : call_doc(prim_func, {}, {{"private", boolean_doc(true)}});
+  std::vector<KeywordDoc> flags;
+  if (!func.attrs.count("global_symbol")) flags.push_back({"private", boolean_doc(true)});
+  if (printer.is_head() && contains_block(func.body)) flags.push_back({"s_tir", boolean_doc(true)});
+  decorator += flags.empty() ? prim_func : call_doc(prim_func, {}, flags);
   Doc head("def ");
   head += name;
   head += "(";
@@ -128,8 +131,17 @@ std::string own_name(const PrimFunc& func) { return string_attr(func.attrs, "glo
 
 }  // namespace
 
+void add_parameters(const PrimFunc& func, std::set<std::string, std::less<>>& names) {
+  for (const VarRef& param : func.params) {
+    const BufferRef buffer = func.buffer_of(param);
+    names.insert(buffer ? buffer->name : param->name);
+  }
+}
+
 std::string to_script(const PrimFunc& func, PrintOptions options) {
-  Printer printer(std::move(options));
+  std::set<std::string, std::less<>> parameters;
+  add_parameters(func, parameters);
+  Printer printer(keeping(std::move(options), parameters));
   ScriptPrinter tir(printer);
   std::vector<StmtDoc> stmts = tir.print_function(func, own_name(func));
   return printer.render(with_header(printer, std::move(stmts)));

@@ -8,6 +8,8 @@ namespace sator::tir {
 
 /// The function with its header of imports; parsed back it is equal. No end of line after the last line.
 std::string to_script(const PrimFunc& func, script::PrintOptions options = {});
+/// Adds the names by which callers know the parameters.
+void add_parameters(const PrimFunc& func, std::set<std::string, std::less<>>& names);
 /// A module of such functions. Errors: a function of another kind (relax/ prints those).
 std::string to_script(const Module& module, script::PrintOptions options = {});
 /// A statement alone; what it uses but does not define is declared before it.

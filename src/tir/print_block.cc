@@ -86,7 +86,8 @@ std::vector<StmtDoc> ScriptPrinter::print_block(const Block& block, const BlockR
   if (!block.annotations.empty()) line("block_attr", {dict(block.annotations)});
   for (const BufferRef& b : block.alloc_buffers) {
     Doc name = define_buffer(*b, *frame);
-    Doc value = buffer_decl(*b, "alloc_buffer", {}, *frame, Defines::pointer);
+    Doc value =
+        buffer_decl(*b, printer.is_head() ? "sblock_alloc_buffer" : "alloc_buffer", {}, *frame, Defines::pointer);
     frame->stmts.push_back(assign_doc(name, value));
   }
   for (const MatchBufferRef& m : block.match_buffers) {

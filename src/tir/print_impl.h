@@ -40,6 +40,7 @@ class ScriptPrinter : public script::ExprPrinter {
   void print_iter_vars(const Block& block, const BlockRealize* realize, Frame& frame);
   std::vector<StmtDoc> print_let(const LetStmt& let);
   std::vector<StmtDoc> print_allocate(const Allocate& allocate);
+  std::vector<StmtDoc> print_allocate_in_head(const Allocate& allocate);
   std::vector<StmtDoc> print_allocate_const(const AllocateConst& allocate);
   std::vector<StmtDoc> print_decl_buffer(const DeclBuffer& decl, Defines defines);
   std::vector<StmtDoc> print_attr(const AttrStmt& attr);
@@ -51,6 +52,10 @@ class ScriptPrinter : public script::ExprPrinter {
   /// `with head [as target]: body`, or the head as a line before the body where the rest of the scope is the body.
   std::vector<StmtDoc> scoped(const std::optional<Doc>& target, const Doc& head, std::vector<StmtDoc> body,
                               bool concise);
+  /// Where a name that holds for the statements below is defined; the frame `inner` is the innermost one.
+  Frame& frame_of_name(bool concise, Frame& inner);
+  /// Errors: the style is the newest, which has no such statement.
+  void not_in_head(std::string_view what) const;
   bool is_concise(const NodeBase& node) const;
 
   struct BufferArgs {
@@ -64,6 +69,7 @@ class ScriptPrinter : public script::ExprPrinter {
   Doc define_var(const Var& v, Frame& frame);
 
   std::string function_name_;
+  std::vector<BufferRef> kept_;  ///< made for the text alone; names are given to them, so they live as long
 };
 
 /// T.index_map(lambda i: (i // 16, i % 16)), in attributes of programs and of graphs.

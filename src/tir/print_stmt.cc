@@ -23,13 +23,26 @@ void ScriptPrinter::print_body(const Stmt& stmt, Frame& frame) {
   }
 }
 
+Frame& ScriptPrinter::frame_of_name(bool concise, Frame& inner) {
+  if (concise || !printer.is_head()) return inner;
+  return *printer.frames()[printer.frames().size() - 2];
+}
+
+void ScriptPrinter::not_in_head(std::string_view what) const {
+  if (printer.is_head())
+    fail({.what = text(what, " in the spelling of the newest TVM"),
+          .needs = "statements that it has",
+          .hint = "print it as v0.17 does"});
+}
+
 bool ScriptPrinter::is_concise(const NodeBase& node) const {
   return !printer.is_marked(node) && printer.frames().back()->allow_concise_scoping;
 }
 
 std::vector<StmtDoc> ScriptPrinter::scoped(const std::optional<Doc>& target, const Doc& head, std::vector<StmtDoc> body,
                                            bool concise) {
-  if (concise) {
+  // In the newest TVM a name is known to the end of the statements around.
+  if (concise || (target && printer.is_head())) {
     body.insert(body.begin(), target ? assign_doc(*target, head) : line_doc(head));
     return body;
   }
@@ -74,11 +87,15 @@ std::vector<StmtDoc> ScriptPrinter::print_let(const LetStmt& n) {
   Doc value = print(n.value);
   FrameScope frame(printer, &n);
   bool was_defined = printer.is_defined(*n.var);
-  Doc name = define_var(*n.var, *frame);
+  if (was_defined) not_in_head("T.LetStmt of a variable that is bound outside");
+  Doc name = define_var(*n.var, frame_of_name(concise, *frame));
   print_body(n.body, *frame);
   std::vector<StmtDoc> body = std::move(frame->stmts);
-  if (!was_defined && concise) {
-    body.insert(body.begin(), assign_doc(name, value, type(*n.var)));
+  if (!was_defined && (concise || printer.is_head())) {
+    const Doc annotation = type(*n.var);
+    const bool is_let = printer.is_head() && n.var->dtype.is_handle();
+    body.insert(body.begin(),
+                assign_doc(name, value, is_let ? index_doc(printer.tir("let"), {annotation}) : annotation));
     return body;
   }
   std::vector<Doc> args = {value};
@@ -94,8 +111,11 @@ std::vector<StmtDoc> ScriptPrinter::print_decl_buffer(const DeclBuffer& n, Defin
   Frame& outer = printer.frame();
   FrameScope frame(printer, &n);
   // The name is given first, since the pointer's text is made of it; what the shape needs is defined outside.
-  Doc name = define_buffer(*n.buffer, *frame);
-  Doc value = buffer_decl(*n.buffer, "decl_buffer", {}, defines == Defines::none ? outer : *frame, defines);
+  Frame& names = frame_of_name(concise, *frame);
+  Doc name = define_buffer(*n.buffer, names);
+  const bool allocates = printer.is_head() && defines == Defines::pointer;
+  Doc value = buffer_decl(
+      *n.buffer, allocates ? "alloc_buffer" : "decl_buffer", {}, defines == Defines::none ? outer : names, defines);
   print_body(n.body, *frame);
   return scoped(name, printer.marked(value, n), std::move(frame->stmts), concise);
 }
@@ -114,11 +134,21 @@ std::vector<StmtDoc> ScriptPrinter::print_allocate(const Allocate& n) {
   if (!is_one(n.condition)) args.push_back(print(n.condition));
   std::vector<KeywordDoc> keywords;
   if (!n.annotations.empty()) keywords.push_back({"annotations", dict(n.annotations)});
+  if (!is_one(n.condition) || !n.annotations.empty()) not_in_head("T.allocate with a condition or annotations");
+  if (printer.is_head()) return print_allocate_in_head(n);
   Doc name = define_var(*n.data, printer.frame());
   FrameScope frame(printer, &n);
   Doc value = printer.marked(call_doc(printer.tir("allocate"), args, keywords), n);
   print_body(n.body, *frame);
   return scoped(name, value, std::move(frame->stmts), concise);
+}
+
+/// The newest TVM allocates buffers alone: the pointer is that of one.
+std::vector<StmtDoc> ScriptPrinter::print_allocate_in_head(const Allocate& n) {
+  const BufferRef buffer =
+      make<Buffer>(n.data, n.dtype, n.extents, std::vector<Expr>{}, Expr(), n.data->name, 64, 1, std::vector<int>{});
+  kept_.push_back(buffer);
+  return print_decl_buffer(*make<DeclBuffer>(buffer, n.body), Defines::pointer);
 }
 
 namespace {
@@ -155,6 +185,7 @@ std::vector<Doc> data_docs(const std::string& bytes, DType dtype) {
 }  // namespace
 
 std::vector<StmtDoc> ScriptPrinter::print_allocate_const(const AllocateConst& n) {
+  not_in_head("T.allocate_const");
   bool concise = is_concise(n);
   Doc value = call_doc(printer.tir("allocate_const"),
                        {list_doc(data_docs(n.bytes, n.dtype)), dtype_doc(n.dtype), list_doc(list(n.extents))});

@@ -223,6 +223,40 @@ def f(A: T.Buffer((4096,), "float32"), B: T.Buffer((4096,), "float32")):
       << all;
 }
 
+// A library's functions take the names that the text gave their parameters, those of the languages too.
+TEST_F(Programs, ParametersMayBeNamedAsLanguages) {
+  std::string all;
+  write_file("f.py", R"(
+from tvm.script import tir
+@tir.prim_func
+def f(I: tir.Buffer((4,), "float32"), T: tir.Buffer((4,), "float32"), R: tir.Buffer((4,), "float32")):
+    for i in range(4):
+        R[i] = I[i] + T[i]
+)");
+  ASSERT_EQ(run({"build", "f.py", "-o", "f.so"}, all), 0) << all;
+  runtime::write_npy("a.npy", *Tensor::of(std::vector<float>(4, 2), {4}, f32));
+  ASSERT_EQ(run({"run", "f.so", "--input", "I=a.npy", "--input", "T=a.npy", "--output", "R=b.npy"}, all), 0) << all;
+  EXPECT_EQ(runtime::read_npy("b.npy")->data_as<float>()[3], 4);
+}
+
+TEST_F(Programs, FmtRewritesAFileInPlaceUnlessCommentsWouldBeLost) {
+  std::string all;
+  const std::string program = "@T.prim_func\ndef f(A: T.Buffer[(4,), \"float32\"]):\n    A[0] = 1.0\n";
+  write_file("f.py", program);
+  ASSERT_EQ(run({"fmt", "f.py", "-i", "--upgrade"}, all), 0) << all;
+  EXPECT_EQ(all, "");
+  const std::string once = read_file("f.py");
+  EXPECT_NE(once.find("    def f(A: T.Buffer((4,), \"float32\")):\n        A[0] = T.float32(1)\n"), std::string::npos)
+      << once;
+  ASSERT_EQ(run({"fmt", "f.py", "-i"}, all), 0) << all;
+  EXPECT_EQ(read_file("f.py"), once);
+  write_file("f.py", program + "    A[1] = 2.0  # two: \"#\"\n");
+  EXPECT_EQ(run({"fmt", "f.py", "-i", "--upgrade"}, all), kUserMistake);
+  EXPECT_NE(all.find("1 comments, which would be lost: # two"), std::string::npos) << all;
+  ASSERT_EQ(run({"fmt", "f.py", "--upgrade"}, all), 0) << all;
+  EXPECT_NE(all.find("note: 1 comments are left out"), std::string::npos) << all;
+}
+
 TEST_F(Programs, RefuseInWords) {
   std::string all;
   write_file("f.py", "@T.prim_func\ndef f(A: T.Buffer((4,), \"float32\")):\n    A[0] = T.float32(1)\n");

@@ -81,7 +81,8 @@ Doc ExprPrinter::access(const Buffer& buffer, const std::vector<Expr>& indices) 
     const Ramp* ramp = index.as<Ramp>();
     const IntImm* stride = ramp ? ramp->stride.as<IntImm>() : nullptr;
     // A slice stands for as many elements as it spans, so the step must be able to count them.
-    if (!stride || stride->value <= 0 || (ramp->lanes.scalable && stride->value != 1) || ramp->base->dtype.lanes != 1) {
+    if (!stride || stride->value <= 0 || printer.is_head() || (ramp->lanes.scalable && stride->value != 1) ||
+        ramp->base->dtype.lanes != 1) {
       docs.push_back(print(index));
       continue;
     }
@@ -151,7 +152,11 @@ Doc ExprPrinter::print_unmarked(const Expr& e) {
       e,
       [&](const Var& n) { return variable(n); },
       [&](const IntImm& n) { return immediate(n); },
-      [&](const FloatImm& n) { return call_of(dtype_name(n.dtype), {real_doc(n.value)}); },
+      [&](const FloatImm& n) {
+        Doc value = real_doc(n.value);
+        if (printer.is_head() && value.text.find_first_not_of("-0123456789") == std::string::npos) value += ".0";
+        return call_of(dtype_name(n.dtype), {value});
+      },
       [&](const StringImm& n) { return string_doc(n.value); },
       [&](const Add& n) { return infix(n, "+", sum, "Add", survives(n, [](Expr a, Expr b) { return a + b; })); },
       [&](const Sub& n) { return infix(n, "-", sum, "Sub", survives(n, [](Expr a, Expr b) { return a - b; })); },
@@ -231,7 +236,12 @@ Doc ExprPrinter::value(const NodeRef& node) {
 
 Doc ExprPrinter::dict(const Attrs& attrs) {
   std::vector<std::pair<Doc, Doc>> items;
-  for (const auto& [key, v] : attrs) items.emplace_back(string_doc(key), value(v));
+  for (const auto& [key, v] : attrs) {
+    const IntImm* flag = printer.is_head() ? v.as<IntImm>() : nullptr;
+    const bool is_tir = printer.is_head() && key.starts_with("tir.");
+    items.emplace_back(string_doc(is_tir ? "tirx." + key.substr(4) : key),
+                       flag && flag->dtype.is_bool() ? boolean_doc(flag->value != 0) : value(v));
+  }
   return dict_doc(items);
 }
 

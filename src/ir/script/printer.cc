@@ -11,12 +11,21 @@ Printer::Printer(PrintOptions options) : options_(std::move(options)) {
   }
 }
 
+PrintOptions keeping(PrintOptions options, const std::set<std::string, std::less<>>& parameters) {
+  for (const auto& [prefix, name] : {std::pair{&options.ir_prefix, "ir"},
+                                     {&options.tir_prefix, options.style == Style::head ? "tirx" : "tir"},
+                                     {&options.relax_prefix, "relax"}})
+    if (parameters.contains(*prefix) && !parameters.contains(name)) *prefix = name;
+  return options;
+}
+
 Doc Printer::ir(std::string_view name) {
   uses_ir_ = true;
   return Doc(text(options_.ir_prefix, ".", name));
 }
 Doc Printer::tir(std::string_view name) {
   uses_tir_ = true;
+  if (is_head() && (name == "block" || name == "block_attr")) return Doc(text(options_.tir_prefix, ".s", name));
   return Doc(text(options_.tir_prefix, ".", name));
 }
 Doc Printer::relax(std::string_view name) {
@@ -128,9 +137,13 @@ Doc Printer::metadata(std::string_view kind, const NodeRef& object) {
 
 std::vector<StmtDoc> Printer::header() const {
   std::vector<StmtDoc> out;
-  if (uses_ir_) out.push_back(comment_doc(text("from tvm.script import ir as ", options_.ir_prefix)));
-  if (uses_tir_) out.push_back(comment_doc(text("from tvm.script import tir as ", options_.tir_prefix)));
-  if (uses_relax_) out.push_back(comment_doc(text("from tvm.script import relax as ", options_.relax_prefix)));
+  const auto import = [&](std::string_view language, std::string_view prefix) {
+    out.push_back(
+        comment_doc(text("from tvm.script import ", language, language == prefix ? "" : text(" as ", prefix))));
+  };
+  if (uses_ir_) import("ir", options_.ir_prefix);
+  if (uses_tir_) import(is_head() ? "tirx" : "tir", options_.tir_prefix);
+  if (uses_relax_) import("relax", options_.relax_prefix);
   if (!out.empty()) out.push_back(comment_doc(""));
   return out;
 }

@@ -92,12 +92,20 @@ StmtDoc assign_doc(const Doc& target, const Doc& value, const std::optional<Doc>
 StmtDoc compound_doc(Doc head, std::vector<StmtDoc> body);
 StmtDoc comment_doc(std::string_view text);
 
+/// Which TVM's spellings: that of 2024, or the newest, apache-tvm 0.27 ("head").
+enum class Style : uint8_t { v0_17, head };
+
 struct PrintOptions {
   std::string ir_prefix = "I", tir_prefix = "T", relax_prefix = "R";
   std::string module_name = "Module", module_alias = "cls";
+  Style style = Style::v0_17;
   bool syntax_sugar = true;   ///< T.grid, T.axis.remap, T.Buffer parameters, the implicit root block
   std::vector<At> underline;  ///< nodes to underline, each with its label
 };
+
+/// The options with other names for the languages that a parameter of the program is called like: `T` is `tir` then, so that the
+/// parameter keeps its name.
+PrintOptions keeping(PrintOptions options, const std::set<std::string, std::less<>>& parameters);
 
 class Printer;
 
@@ -119,6 +127,7 @@ class Printer {
   explicit Printer(PrintOptions options = {});
 
   const PrintOptions& options() const { return options_; }
+  bool is_head() const { return options_.style == Style::head; }
 
   /// `T.name` and so on; remembers that the prefix is used, for the header.
   Doc ir(std::string_view name);
