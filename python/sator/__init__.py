@@ -8,6 +8,10 @@ Submodules and the compiler itself are loaded when they are first used.
 import importlib
 import os
 
+from sator import paths
+
+paths.install()
+
 # A wheel carries the linker that compiled programs need.
 _linker = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "ld.lld")
 if os.path.exists(_linker):
@@ -43,7 +47,10 @@ def __getattr__(name):
         value = getattr(importlib.import_module("sator." + _NAMES[name]), name)
         globals()[name] = value
         return value
-    raise AttributeError(f"module 'sator' has no attribute {name!r}")
+    deep = paths.submodule("sator", name)
+    if deep is not None:
+        return deep
+    raise paths.missing("sator", name, __dir__())
 
 
 def __dir__():

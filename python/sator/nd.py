@@ -42,6 +42,9 @@ class _NDArray:
     def __len__(self):
         return self.shape[0]
 
+    def __reduce__(self):
+        return array, (self.numpy(),)
+
     def __getitem__(self, index):
         return self._numpy()[index]
 

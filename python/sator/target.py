@@ -1,5 +1,7 @@
 """What is compiled for."""
 
+__path__ = []  # TVM's modules below are found by sator.paths
+
 
 def _plain(value):
     if isinstance(value, dict):

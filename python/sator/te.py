@@ -7,6 +7,8 @@ from sator.extend import extends
 from sator import te_schedule as schedule  # noqa: F401
 from sator.te_schedule import create_schedule  # noqa: F401
 
+__path__ = []  # TVM's modules below are found by sator.paths
+
 Tensor = _core.Tensor
 create_prim_func = _core.te.create_prim_func
 
@@ -286,6 +288,10 @@ def __getattr__(name):
     # Functions of elements: te.exp, te.if_then_else, ...
     if name.startswith("_"):
         raise AttributeError(name)
-    from sator import tir
+    from sator import paths, tir
+
+    deep = paths.submodule("sator.te", name)
+    if deep is not None:
+        return deep
 
     return getattr(tir, name)

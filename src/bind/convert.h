@@ -7,7 +7,8 @@
 
 namespace sator::bind {
 
-template <class V>
+/// `exact`: attributes stay nodes, so that their dtypes are kept.
+template <bool exact = false, class V>
 nb::object field_to_python(const V& v) {
   if constexpr (detail::NodePointer<V>) {
     return to_python(v);
@@ -15,14 +16,14 @@ nb::object field_to_python(const V& v) {
     return tensor_to_python(v.tensor);
   } else if constexpr (std::is_same_v<V, Attrs>) {
     nb::dict out;
-    for (const auto& [key, value] : v) out[key.c_str()] = from_attribute(value);
+    for (const auto& [key, value] : v) out[key.c_str()] = exact ? to_python(value) : from_attribute(value);
     return out;
   } else if constexpr (std::is_same_v<V, Lanes>) {
     return v.scalable ? to_python(lane_count(v)) : nb::int_(v.count);
   } else if constexpr (std::is_same_v<V, DType>) {
     return nb::str(v.name().c_str());
   } else if constexpr (std::is_same_v<V, std::string>) {
-    return nb::str(v.data(), v.size());
+    return text_to_python(v);
   } else if constexpr (std::is_enum_v<V>) {
     return nb::int_(static_cast<int64_t>(v));
   } else if constexpr (std::is_same_v<V, bool>) {
@@ -31,15 +32,15 @@ nb::object field_to_python(const V& v) {
     return nb::cast(v);
   } else if constexpr (requires { typename V::mapped_type; }) {
     nb::dict out;
-    for (const auto& [key, value] : v) out[field_to_python(key)] = field_to_python(value);
+    for (const auto& [key, value] : v) out[field_to_python<exact>(key)] = field_to_python<exact>(value);
     return out;
   } else if constexpr (requires { v.first, v.second; }) {
-    return nb::make_tuple(field_to_python(v.first), field_to_python(v.second));
+    return nb::make_tuple(field_to_python<exact>(v.first), field_to_python<exact>(v.second));
   } else if constexpr (requires { v.has_value(), *v; }) {
-    return v ? field_to_python(*v) : nb::none();
+    return v ? field_to_python<exact>(*v) : nb::none();
   } else {
     nb::list out;
-    for (const auto& item : v) out.append(field_to_python(item));
+    for (const auto& item : v) out.append(field_to_python<exact>(item));
     return out;
   }
 }
@@ -72,7 +73,9 @@ V field_from_python(nb::handle o) {
     return *dtype;
   } else if constexpr (std::is_enum_v<V>) {
     return static_cast<V>(nb::cast<int>(nb::int_(o)));
-  } else if constexpr (std::is_same_v<V, std::string> || std::is_arithmetic_v<V>) {
+  } else if constexpr (std::is_same_v<V, std::string>) {
+    return text_from_python(o);
+  } else if constexpr (std::is_arithmetic_v<V>) {
     return nb::cast<V>(o);
   } else if constexpr (requires { typename V::mapped_type; }) {
     V out;

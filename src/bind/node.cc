@@ -185,6 +185,17 @@ nb::object to_python(const NodeRef& node) {
   return out;
 }
 
+nb::object text_to_python(std::string_view text) {
+  return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"));
+}
+
+std::string text_from_python(nb::handle object) {
+  if (!PyUnicode_Check(object.ptr())) wrong_type(object, "a text");
+  const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(object.ptr(), "utf-8", "surrogateescape"));
+  if (!bytes.is_valid()) throw nb::python_error();
+  return {PyBytes_AS_STRING(bytes.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+}
+
 NodeRef node_of(nb::handle object) {
   if (object.is_none()) return nullptr;
   if (nb::isinstance<Handle>(object)) return nb::cast<const Handle&>(object).node;
@@ -210,7 +221,7 @@ Expr expr_of(nb::handle object, const char* needs) {
     // An axis stands for its variable.
     if (const auto* axis = nb::cast<const Handle&>(object).node.as<tir::IterVar>()) return axis->var;
   }
-  if (PyUnicode_Check(object.ptr())) return string_imm(nb::cast<std::string>(object));
+  if (PyUnicode_Check(object.ptr())) return string_imm(text_from_python(object));
   if (!object.is_none() && nb::hasattr(object, "_node")) return expr_of(object.attr("_node")(), needs);
   if (is_numpy_scalar(object)) return expr_of(object.attr("item")(), needs);
   wrong_type(object, needs);
@@ -244,7 +255,7 @@ nb::object from_attribute(const NodeRef& node) {
     return nb::int_(i->value);
   }
   if (const FloatImm* f = node.as<FloatImm>()) return nb::float_(f->value);
-  if (const StringImm* s = node.as<StringImm>()) return nb::str(s->value.c_str());
+  if (const StringImm* s = node.as<StringImm>()) return text_to_python(s->value);
   if (const Array* a = node.as<Array>()) {
     nb::list out;
     for (const NodeRef& item : a->items) out.append(from_attribute(item));
@@ -330,12 +341,22 @@ void add_node_classes(nb::module_& m) {
                       kind = nb::borrow<nb::str>(type.attr("_kind"));
         for (const NodeRow& row : node_rows()) {
           if (nb::str(row.info->name.data(), row.info->name.size()).equal(kind) &&
-              ("sator." + row.space) == space.c_str())
+              (std::string(space.c_str()) + ".").starts_with("sator." + row.space + "."))
             return to_python(row.make(values));
         }
         wrong_type(type, "a class of nodes");
       },
       "The node of a class from one value per field.");
+  m.def(
+      "fields",
+      [](const Handle& a) {
+        nb::list out;
+        for (const NodeRow& row : node_rows())
+          if (row.info == &a.node->info())
+            for (const FieldRow& f : row.fields) out.append(f.exact(*a.node));
+        return out;
+      },
+      "The value of each field, attributes as nodes.");
   m.def("make_var", [](const std::string& name, const std::string& dtype, bool is_size) {
     const std::optional<DType> d = DType::parse(dtype);
     if (!d) throw nb::value_error(("no dtype " + dtype).c_str());

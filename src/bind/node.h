@@ -30,8 +30,8 @@ struct BindingHandle : Handle {};
 /// A field as Python reads and gives it.
 struct FieldRow {
   std::string name;
-  std::vector<std::string> aliases;  ///< TVM's names
-  std::function<nb::object(const NodeBase&)> get;
+  std::vector<std::string> aliases;                       ///< TVM's names
+  std::function<nb::object(const NodeBase&)> get, exact;  ///< `exact` keeps the dtypes of attributes
 };
 
 /// One list within another. Errors: RecursionError where they are nested too deep, as in a list that holds itself.
@@ -58,6 +58,10 @@ const std::vector<NodeRow>& node_rows();
 
 /// Adds the classes: base classes, and one class per row, as `space.name`.
 void add_node_classes(nb::module_& m);
+
+/// Bytes that are no UTF-8 are Python's lone surrogates, and back.
+nb::object text_to_python(std::string_view text);
+std::string text_from_python(nb::handle object);
 
 /// None for null.
 nb::object to_python(const NodeRef& node);

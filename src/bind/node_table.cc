@@ -80,6 +80,9 @@ NodeRow row(const char* space, const char* name, const Aliases& aliases = {}) {
     for (auto [ours, theirs] : aliases)
       if (field.name == ours) field.aliases.emplace_back(theirs);
     field.get = [pointer = f.pointer](const NodeBase& n) { return field_to_python(static_cast<const T&>(n).*pointer); };
+    field.exact = [pointer = f.pointer](const NodeBase& n) {
+      return field_to_python<true>(static_cast<const T&>(n).*pointer);
+    };
     out.fields.push_back(std::move(field));
   });
   out.make = [name = out.name](const std::vector<nb::object>& values) {

@@ -264,6 +264,7 @@ void add_script(nb::module_& m) {
       nb::arg("text"),
       nb::arg("captured").none() = nb::none(),
       "The value of one expression of T or R.");
+  m.def("script_names", tir::language_names, "The names that T has, without dtypes.");
 }
 
 }  // namespace sator::bind

@@ -56,6 +56,12 @@ Value FunctionParser::call_other(const Value& callee, const Expression& call) {
   return Expr(sator::call(at->second, "global:" + m->function, a.rest_exprs()));
 }
 
+std::vector<std::string> language_names() {
+  std::vector<std::string> out = script_function_names();
+  for (std::string& name : scope_function_names()) out.push_back(std::move(name));
+  return out;
+}
+
 // ---- Functions ----
 
 /// The dtype of `n` where the body says `n = T.int32()`; nothing where it does not.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "ir/script/ast.h"
 #include "tir/nodes.h"
@@ -37,6 +38,9 @@ PrimFuncRef parse_function(std::string text, std::string name = "", ParseOptions
 ModuleRef parse_module(std::string text, std::string name = "", ParseOptions options = {});
 /// An expression over named values.
 Expr parse_expr(std::string text, const std::map<std::string, NodeRef>& names = {});
+
+/// Every name that T has, but those of dtypes: "exp", "block", "axis.spatial".
+std::vector<std::string> language_names();
 
 // For the parser of mixed modules.
 PrimFuncRef parse_function(const script::Source& source, const script::Statement& def, const ParseContext& context);

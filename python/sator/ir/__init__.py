@@ -7,6 +7,7 @@ Array, Dict, Range, VDevice = _core.ir.Array, _core.ir.Dict, _core.ir.Range, _co
 
 from sator.ir.equality import assert_structural_equal, structural_equal, structural_hash  # noqa: E402,F401
 from sator.ir.module import IRModule  # noqa: E402,F401
+from sator.ir import node_json  # noqa: E402
 
 
 @show.extends(Range)
@@ -33,11 +34,34 @@ class _TargetConfig:
 add_constructors(_core.ir, constructors.IR)
 
 
+_AS_TEXT = ("IRModule", "PrimFunc", "Function")
+
+
 def save_json(node):
-    """A module, a function, an expression or a statement as JSON that load_json reads; programs stand in it as TVMScript."""
+    """A module, a function or any other node as JSON that load_json reads; programs stand in it as TVMScript, all else by its fields."""
     import json
 
-    return json.dumps({"sator": 1, "kind": type(node).__name__, "script": node._script(True)})
+    data = {"sator": 1, "kind": type(node).__name__}
+    script = node._script(True) if data["kind"] in _AS_TEXT else None
+    if script is None or not _reads_back(script, node):
+        return json.dumps({**data, "nodes": node_json.nodes_of(node)})
+    return json.dumps({**data, "script": script})
+
+
+def _reads_back(script, node):
+    """Whether a text is the program: an attribute may have no text, and a part of a program may not stand alone."""
+    from sator.script import parse
+
+    try:
+        return structural_equal(parse(script, check_well_formed=False), node)
+    except RuntimeError:
+        return False
+
+
+def _of_nodes(text):
+    import json
+
+    return node_json.node_from(json.loads(text))
 
 
 def load_json(text):
@@ -49,10 +73,15 @@ def load_json(text):
     data = json.loads(text)
     if not isinstance(data, dict) or "sator" not in data:
         raise ValueError("the JSON is not of save_json\n  needs: a text that sator.ir.save_json wrote")
-    kinds = {"IRModule": script.parse, "PrimFunc": script.parse, "Function": script.parse}
-    if data["kind"] not in kinds:
-        raise ValueError(f"a {data['kind']} cannot be read back from its text\n  needs: a module or a function")
-    return script.parse(data["script"])
+    return node_json.node_from(data["nodes"]) if "nodes" in data else script.parse(data["script"], check_well_formed=False)
+
+
+@show.extends(Object)
+class _Object:
+    def __reduce__(self):
+        import json
+
+        return _of_nodes, (json.dumps(node_json.nodes_of(self)),)
 
 
 _op_attrs = {}
@@ -111,4 +140,13 @@ def __getattr__(name):
         from sator import transform
 
         return transform
-    raise AttributeError(f"module 'sator.ir' has no attribute {name!r}")
+    if name == "instrument":
+        import importlib
+
+        return importlib.import_module("sator.ir.instrument")
+    from sator import paths
+
+    deep = paths.submodule("sator.ir", name)
+    if deep is not None:
+        return deep
+    raise paths.missing("sator.ir", name, globals())

@@ -1,7 +1,7 @@
 """Graphs: nodes, ops, building, rewriting, running."""
 import importlib
 
-from sator import _core, constructors, ir  # noqa: F401
+from sator import _core, constructors, ir, paths  # noqa: F401
 from sator.driver import Executable, relax_build as build  # noqa: F401
 from sator.extend import add_constructors, extends
 from sator.runtime.vm import VirtualMachine  # noqa: F401
@@ -295,4 +295,7 @@ def __getattr__(name):
         return importlib.import_module("sator.relax." + name)
     if name in _OPS:
         return getattr(op, name)
-    raise AttributeError(f"module 'sator.relax' has no attribute {name!r}")
+    deep = paths.submodule("sator.relax", name)
+    if deep is not None:
+        return deep
+    raise paths.missing("sator.relax", name, [*globals(), *_SUBMODULES, *_OPS])

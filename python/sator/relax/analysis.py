@@ -3,6 +3,8 @@ from enum import IntEnum
 
 from sator import _core
 
+__path__ = []  # TVM's modules below are found by sator.paths
+
 R = _core.relax
 
 

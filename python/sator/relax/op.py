@@ -2,9 +2,10 @@
 import sys
 import types
 
-from sator import _core
+from sator import _core, paths
 from sator.script.language import Name
 
+__path__ = []  # TVM's modules below are found by sator.paths
 _SIGNATURES = dict(_core.ops())
 
 
@@ -52,7 +53,9 @@ def _named(path):
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
-    value = _named(name)
+    value = None if name in _SIGNATURES else paths.submodule(__name__, name)
+    if value is None:
+        value = _named(name)
     setattr(sys.modules[__name__], name, value)
     return value
 

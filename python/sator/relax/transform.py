@@ -1,6 +1,8 @@
 """Passes over graphs, by name; those written in Python with `function_pass`."""
 from sator import _core, transform
 
+__path__ = []  # TVM's modules below are found by sator.paths
+
 function_pass = transform.function_pass_of(_core.relax.Function, "transform_function")
 
 

@@ -6,3 +6,12 @@ from sator.runtime.functions import get_global_func, register_func  # noqa: F401
 from sator.runtime.shape import ShapeTuple  # noqa: F401
 from sator.runtime.values import DataType, convert  # noqa: F401
 from sator.runtime.vm import Module, VirtualMachine, load_module  # noqa: F401
+
+
+def __getattr__(name):
+    from sator import paths
+
+    deep = paths.submodule("sator.runtime", name)
+    if deep is not None:
+        return deep
+    raise paths.missing("sator.runtime", name, globals())

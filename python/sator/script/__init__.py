@@ -4,3 +4,12 @@
 """
 from sator.script import ir, relax, tir  # noqa: F401
 from sator.script.decorators import from_source, ir_module, parse, prim_func  # noqa: F401
+
+
+def __getattr__(name):
+    from sator import paths
+
+    deep = paths.submodule("sator.script", name)
+    if deep is not None:
+        return deep
+    raise paths.missing("sator.script", name, globals())

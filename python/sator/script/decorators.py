@@ -42,7 +42,7 @@ def ir_module(cls=None, *, check_well_formed=True):
     return decorate if from_call else decorate(cls)
 
 
-def prim_func(func=None, *, private=False, check_well_formed=True):
+def prim_func(func=None, *, private=False, check_well_formed=True, s_tir=False):
     """Makes a tensor program of a function: an object of tir.PrimFunc. Inside of a module's class it leaves the function as it is."""
     return _function(func, check_well_formed)
 

@@ -5,6 +5,14 @@ from sator.script.language import Name
 _language = "I"
 
 
+def module_attrs(attrs):
+    """Attributes of the module in whose class it stands; the decorator reads it from the source."""
+
+
+def module_global_infos(infos):
+    """What functions of the module share, such as devices; as module_attrs."""
+
+
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)

@@ -301,7 +301,7 @@ class TensorIntrin:
             raise
 
 
-from sator import error as _error  # noqa: E402
+from sator import error as _error, paths as _paths  # noqa: E402
 from sator.tir import stmt_functor  # noqa: E402,F401
 from sator.tir.schedule import Schedule, ScheduleError  # noqa: E402,F401
 
@@ -366,11 +366,19 @@ def _joined(op, conditions):
     return out
 
 
+_language = {name.split(".")[0] for name in _core.script_names()}
+
+
 def __getattr__(name):
     if name in ("analysis", "transform"):
         import importlib
 
         return importlib.import_module("sator.tir." + name)
+    deep = _paths.submodule("sator.tir", name)
+    if deep is not None:
+        return deep
+    if name not in _language:
+        raise _paths.missing("sator.tir", name, [*globals(), *_language])
     # Functions of the language of tensor programs: tir.exp, tir.if_then_else, ...
     from sator.script import tir as T
 

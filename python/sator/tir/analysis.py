@@ -2,6 +2,8 @@
 from sator import _core
 from sator.tir import PrimFunc
 
+__path__ = []  # TVM's modules below are found by sator.paths
+
 
 def _functions(mod_or_func):
     """{name: tensor program} of a module, or of one function under the name main."""

@@ -3,6 +3,8 @@ from enum import IntFlag
 
 from sator import _core, transform
 
+__path__ = []  # TVM's modules below are found by sator.paths
+
 prim_func_pass = transform.function_pass_of(_core.tir.PrimFunc, "transform_function")
 
 

@@ -1,0 +1,66 @@
+"""What a PassContext tells of each pass: instruments by TVM's names."""
+import time
+
+
+class PassInstrument:
+    """An instrument that does nothing: a base for one's own.
+
+    Its methods are called where they are: enter_pass_ctx(), exit_pass_ctx(), should_run(mod, info) -> bool, run_before_pass(mod, info),
+    run_after_pass(mod, info).
+    """
+
+    @property
+    def name(self):
+        return type(self).__name__
+
+
+def pass_instrument(pi_cls=None):
+    """Makes an instrument of a class with some of the methods of PassInstrument; a decorator."""
+
+    def make(cls):
+        if not isinstance(cls, type):
+            raise TypeError(f"pass_instrument decorates a class, not a {type(cls).__name__}")
+        return type(cls.__name__, (cls, PassInstrument), {"__doc__": cls.__doc__, "__module__": cls.__module__})
+
+    return make if pi_cls is None else make(pi_cls)
+
+
+class PassTimingInstrument(PassInstrument):
+    """The time of each pass; `render()` gives it as text, one pass a line, those inside of another indented."""
+
+    _last = None
+
+    def __init__(self):
+        PassTimingInstrument._last = self
+        self._rows, self._open = [], []
+
+    def enter_pass_ctx(self):
+        PassTimingInstrument._last = self
+        self._rows, self._open = [], []
+
+    def run_before_pass(self, mod, info):
+        self._rows.append([len(self._open), info.name, None])
+        self._open.append((len(self._rows) - 1, time.perf_counter()))
+
+    def run_after_pass(self, mod, info):
+        row, start = self._open.pop()
+        self._rows[row][2] = time.perf_counter() - start
+
+    def render(self=None):
+        """The times so far. `PassTimingInstrument.render()` is that of the last one."""
+        rows = (self or PassTimingInstrument._last or PassTimingInstrument())._rows
+        return "".join(f"{'  ' * depth}{name}: {seconds * 1e6:.0f}us\n" for depth, name, seconds in rows if seconds is not None)
+
+
+class PrintBeforeAll(PassInstrument):
+    """Prints the module before each pass."""
+
+    def run_before_pass(self, mod, info):
+        print(f"Before running pass: {info}\n{mod.script()}")
+
+
+class PrintAfterAll(PassInstrument):
+    """Prints the module after each pass."""
+
+    def run_after_pass(self, mod, info):
+        print(f"After running pass: {info}\n{mod.script()}")

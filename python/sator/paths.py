@@ -1,0 +1,118 @@
+"""TVM's deep paths: `sator.relax.expr.Var` is `sator.relax.Var`.
+
+A module of TVM's that is a file of its own there, and whose names stand in another module here, is made from this table. A name that TVM's
+module has and none of ours is no attribute of it.
+"""
+import difflib
+import importlib
+import importlib.abc
+import importlib.util
+import sys
+import types
+
+# The modules that hold the names: TVM's modules below each of them, or elsewhere.
+_TABLE = {
+    "arith": "arith.analyzer",
+    "dlight.base": "dlight.base.schedule_rule dlight.base.transform",
+    "dlight.gpu": "dlight.gpu.fallback dlight.gpu.gemv dlight.gpu.general_reduction dlight.gpu.low_batch_gemv dlight.gpu.reduction "
+                  "dlight.gpu.rmsnorm dlight.gpu.transpose",
+    "ir": "ir.base ir.expr ir.function ir.global_info ir.op runtime.object",
+    "transform": "ir.transform",
+    "ir.instrument": "instrument",
+    "relax": "relax.expr relax.struct_info",
+    "relax.analysis": "relax.analysis.analysis",
+    "relax.frontend.torch": "relax.frontend.torch.fx_translator",
+    "relax.op": "relax.op.base relax.op.binary relax.op.create relax.op.datatype relax.op.index relax.op.linear_algebra relax.op.manipulate "
+                "relax.op.mask relax.op.qdq relax.op.sampling relax.op.search relax.op.set relax.op.sorting relax.op.statistical "
+                "relax.op.ternary relax.op.unary",
+    "relax.op:nn": "relax.op.nn relax.op.nn.nn",
+    "relax.op:image": "relax.op.image relax.op.image.image",
+    "relax.op:builtin": "relax.op.builtin relax.op.builtin.builtin",
+    "relax.op:memory": "relax.op.memory relax.op.memory.memory relax.op.memory.view",
+    "relax.op:vm": "relax.op.vm relax.op.vm.vm",
+    "relax.op:grad": "relax.op.grad relax.op.grad.grad",
+    "relax.op:ccl": "relax.op.ccl relax.op.ccl.ccl",
+    "relax.transform": "relax.transform.transform relax.transform.lazy_transform_params relax.transform.optimize_layout_transform "
+                       "relax.transform.remove_redundant_reshape relax.backend.dispatch_sampling relax.backend.dispatch_sort_scan",
+    "relax.byoc": "relax.backend relax.backend.pattern_registry",
+    "runtime": "runtime.module runtime.object_generic runtime.relax_vm runtime.packed_func",
+    "nd": "runtime.ndarray",
+    "script": "script.parser script.parser.core script.parser.core.entry",
+    "script.ir": "script.parser.ir script.parser.ir.entry",
+    "script.relax": "script.parser.relax script.parser.relax.entry script.ir_builder.relax script.ir_builder.relax.ir",
+    "script.tir": "script.parser.tir script.parser.tir.entry script.ir_builder.tir script.ir_builder.tir.ir script.tirx",
+    "target": "target.target",
+    "te": "te.operation te.tag te.tensor te.tensor_intrin",
+    "te_schedule": "te.schedule",
+    "tir": "tir.buffer tir.expr tir.function tir.generic tir.op tir.stmt tirx",
+    "tir.analysis": "tir.analysis.analysis",
+    "tir.schedule": "tir.schedule.trace",
+    "tir.transform": "tir.transform.transform tir.transform.function_pass",
+}
+_HELD = {path: holder for holder, paths in _TABLE.items() for path in paths.split()}
+# Modules above one another: `script.ir_builder` holds no name itself.
+_HELD.setdefault("script.ir_builder", "script")
+
+
+def missing(module, name, names):
+    """The AttributeError of a name that a module lacks, with the nearest names."""
+    near = difflib.get_close_matches(name, [n for n in names if not n.startswith("_")], 3)
+    return AttributeError(f"module {module!r} has no attribute {name!r}" + (f"; the nearest are {', '.join(near)}" if near else ""))
+
+
+def _holder(path):
+    module, _, space = _HELD[path].partition(":")
+    held = importlib.import_module("sator." + module)
+    return held.Space(space) if space else held
+
+
+class _Deep(types.ModuleType):
+    """A module that holds what another one does."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        path = self.__name__.removeprefix("sator.")
+        if f"{path}.{name}" in _HELD:
+            return importlib.import_module(f"sator.{path}.{name}")
+        held = _holder(path)
+        try:
+            value = getattr(held, name)
+        except AttributeError:
+            raise missing(self.__name__, name, dir(held)) from None
+        setattr(self, name, value)
+        return value
+
+    def __dir__(self):
+        return dir(_holder(self.__name__.removeprefix("sator.")))
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Asked last: for modules that are no files here."""
+
+    def find_spec(self, name, path=None, target=None):
+        root, _, deep = name.partition(".")
+        if root != "sator" or deep not in _HELD:
+            return None
+        return importlib.util.spec_from_loader(name, self, is_package=True)
+
+    def create_module(self, spec):
+        module = _Deep(spec.name)
+        module.__doc__ = f"What sator.{_HELD[spec.name.partition('.')[2]].replace(':', '.')} holds, under TVM's path."
+        return module
+
+    def exec_module(self, module):
+        pass
+
+
+def install():
+    """Makes the paths importable, from now on."""
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        return
+    sys.meta_path.append(_Finder())
+
+
+def submodule(package, name):
+    """The module of a path below `package`, "sator.relax", or None where TVM has none there."""
+    path = f"{package}.{name}".removeprefix("sator.")
+    return importlib.import_module("sator." + path) if path in _HELD else None
