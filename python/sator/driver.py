@@ -20,6 +20,8 @@ class _Library:
 
 
 def _compile(mod, target, keeps_schedules, bounds, dump=""):
+    if not isinstance(mod, (_core.ir.IRModule, _core.BaseFunc)):
+        raise TypeError(f"build: {mod!r} is a {type(mod).__name__}\n  needs: an IRModule or a function")
     if not isinstance(mod, _core.ir.IRModule):
         mod = _core.module({mod.attrs.get("global_symbol", "main"): mod}, None, None)
     library = _Library()

@@ -38,6 +38,10 @@ class Target:
     _stack = []
 
     def __init__(self, target, host=None):
+        if not isinstance(target, (str, dict, Target)) and not hasattr(target, "config"):
+            raise TypeError(f"Target: {target!r} is a {type(target).__name__}\n  needs: a text as \"llvm\", a dictionary, or a target")
+        if isinstance(target, str) and not target.strip():
+            raise ValueError("an empty text names no target\n  needs: a kind, as \"llvm\" or \"cuda\", with its attributes")
         self._given = target._given if isinstance(target, Target) else target
         if isinstance(target, dict):
             import json

@@ -19,6 +19,11 @@ class Stage:
         self._tensor = tensor
         self._steps = []
 
+    @property
+    def op(self):
+        """The operation of the tensor: `s[C].op.axis`, `s[C].op.reduce_axis`."""
+        return self._tensor.op
+
     def _add(self, primitive, axes, made=(), **options):
         self._steps.append((primitive, list(axes), list(made), options))
 
@@ -169,4 +174,6 @@ def module_of(inp, args=None, name="main"):
     """The module of a schedule with its arguments, or of one tensor program; a module itself."""
     if isinstance(inp, Schedule):
         return inp._module(args)
+    if not isinstance(inp, (_core.ir.IRModule, _core.BaseFunc)):
+        raise TypeError(f"{inp!r} is a {type(inp).__name__}\n  needs: an IRModule, a tensor program, or a schedule of te with its arguments")
     return inp if isinstance(inp, _core.ir.IRModule) else _core.module({inp.attrs.get("global_symbol", name): inp}, None, None)

@@ -31,7 +31,7 @@ class PassContext:
         self.opt_level = opt_level
         self.required_pass, self.disabled_pass = list(required_pass or ()), list(disabled_pass or ())
         self.instruments = list(instruments or ())
-        self.config = _flat(config or {})
+        self.config = _known(_flat(config or {}))
         self.explain = explain
         self.bounds = dict(bounds or {})
 
@@ -61,6 +61,26 @@ def _flat(config):
         else:
             out[key] = value
     return out
+
+
+# Options of TVM's that change no result here: they steer its code generators, or turn off what is always done.
+_WITHOUT_EFFECT = set("""relax.FuseOps.max_depth relax.backend.use_cuda_graph relax.fallback_device_type relax.transform.apply_legalize_ops
+tir.debug_keep_trivial_loop tir.detect_global_barrier tir.disable_assert tir.disable_cse_tir tir.disable_storage_rewrite tir.disable_vectorize
+tir.enable_debug tir.enable_equiv_terms_in_cse_tir tir.experimental_dma_bypass_cache tir.instrument_bound_checkers tir.is_entry_func tir.noalias
+tir.ptx_ldg32 tir.reset_start_id tir.use_async_copy tir.vtcm_capacity cuda.kernels_output_dir ir.enable_si_builder te.keep_schedule_record
+testing.immutable_module sator.default_schedule""".split())
+
+
+def _known(config):
+    """The options, all of which some pass has. Errors: ValueError for another name, with the nearest."""
+    names = [n for n in config if n not in _WITHOUT_EFFECT]
+    known = set(_core.option_names()) if names else ()
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(str(name), [*known, *_WITHOUT_EFFECT], 3, 0.5)
+            raise ValueError(f"no pass has the option {name}\n  needs: the name of an option"
+                             + (f"\n  hint:  the nearest are: {', '.join(near)}" if near else "\n  hint:  `sator opt --list` lists the passes"))
+    return config
 
 
 def _tell(instrument, event, *args):
@@ -111,6 +131,9 @@ class Sequential(Pass):
 
     def __init__(self, passes=None, opt_level=0, name="sequential", required=None):
         self.passes = list(passes or ())
+        for p in self.passes:
+            if not callable(p):
+                raise TypeError(f"Sequential: {p!r} is a {type(p).__name__}\n  needs: passes")
         self.info = PassInfo(name, "passes one after the other", opt_level, required or ())
 
     def transform_module(self, mod, ctx):

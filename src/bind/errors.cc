@@ -1,6 +1,8 @@
 // Errors as Python's exceptions: the classes are those of sator/error.py, with the parts of the reason as attributes.
 #include "bind/parts.h"
 
+#include <typeinfo>
+
 #include <nanobind/stl/string.h>
 
 #include "ir/script/source.h"
@@ -40,6 +42,8 @@ void translate(const std::exception_ptr& error, void*) {
     set_error("ScheduleError", e.what(), &e.reason, nullptr);
   } catch (const Error& e) {
     set_error("TVMError", e.what(), &e.reason, nullptr);
+  } catch (const std::bad_cast&) {
+    PyErr_SetString(PyExc_TypeError, "a value of another type\n  needs: what the call's help names");
   } catch (const InternalError& e) {
     set_error("InternalError", e.what(), nullptr, nullptr);
   }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -129,6 +130,7 @@ class Machine {
     Value result;
     {
       const WithoutGil released;
+      const std::lock_guard alone(running_);
       result = vm_.call(function, values);
     }
     return value_to_python(result);
@@ -140,6 +142,7 @@ class Machine {
     const std::vector<Value> values = values_of(args);
     std::vector<double> out;
     const WithoutGil released;
+    const std::lock_guard alone(running_);
     vm_.call(function, values);  // the first one warms up
     for (int r = 0; r < repeat; ++r) {
       int64_t calls = std::max(number, 1);
@@ -164,6 +167,7 @@ class Machine {
                                    const nb::args& args) {
     const std::vector<Value> values = values_of(args);
     const WithoutGil released;
+    const std::lock_guard alone(running_);
     std::optional<Chip> described;
     if (chip && !program_.phase3)
       fail({.what = "code that was written instruction by instruction has no program to cost",
@@ -194,6 +198,9 @@ class Machine {
     return out;
   }
 
+  // Python's threads may call one machine at once, which runs one call at a time; a callback may call it again. Taken
+  // without Python's lock, which callbacks take inside.
+  std::recursive_mutex running_;
   driver::OpenProgram program_;
   std::vector<runtime::Builtin> extra_;
   runtime::VirtualMachine vm_;

@@ -19,4 +19,5 @@ NB_MODULE(_core, m) {
   sator::bind::add_arith(m);
   sator::bind::add_struct_info(m);
   sator::bind::add_model(m);
+  nanobind::module_::import_("sator.words").attr("wrap")(m);
 }

@@ -214,7 +214,10 @@ Expr expr_of(nb::handle object, const char* needs) {
   if (PyBool_Check(object.ptr())) return bool_imm(object.ptr() == Py_True);
   if (PyFloat_Check(object.ptr())) return float_imm(nb::cast<double>(object));
   if (PyLong_Check(object.ptr()) || PyIndex_Check(object.ptr())) {
-    const auto v = nb::cast<int64_t>(nb::int_(object));
+    const nb::int_ number(object);
+    int overflow = 0;
+    const int64_t v = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+    if (overflow != 0) throw nb::value_error("a number that int64 does not hold\n  needs: -2^63 <= number < 2^63");
     return int_imm(v, v == static_cast<int32_t>(v) ? i32 : i64);
   }
   if (nb::isinstance<Handle>(object)) {

@@ -11,6 +11,7 @@
 #include "bind/node.h"
 #include "bind/parts.h"
 #include "driver/pipeline.h"
+#include "passes/option.h"
 #include "passes/run.h"
 #include "passes/to_vm.h"
 #include "relax/ops/table.h"
@@ -108,6 +109,7 @@ void add_passes(nb::module_& m) {
         return out;
       },
       "The phases of a target: number, what it does, steps: name, and why it is skipped, or nothing.");
+  m.def("option_names", passes::all_option_names, "Every option that some pass reads.");
   m.def(
       "gpu_rules",
       [] {

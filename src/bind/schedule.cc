@@ -65,7 +65,7 @@ Value step_value(nb::handle o) {
   if (nb::isinstance<LoopHandle>(o)) return nb::cast<const LoopHandle&>(o).loop;
   if (nb::isinstance<BlockHandleObject>(o)) return nb::cast<const BlockHandleObject&>(o).block;
   if (PyBool_Check(o.ptr())) return o.ptr() == Py_True;
-  if (PyLong_Check(o.ptr())) return nb::cast<int64_t>(o);
+  if (PyLong_Check(o.ptr())) return expr_of(o).as<IntImm>()->value;  // which looks at the size
   if (PyFloat_Check(o.ptr())) return nb::cast<double>(o);
   if (PyUnicode_Check(o.ptr())) return nb::cast<std::string>(o);
   if (PyList_Check(o.ptr()) || PyTuple_Check(o.ptr())) {
@@ -237,7 +237,7 @@ void add_schedule(nb::module_& m) {
       m, "Schedule", "A module that steps rewrite and whose meaning they keep; each step is recorded.");
   c.def(
       "__init__",
-      [](Schedule* self, const Handle& h, nb::kwargs options) {
+      [](Schedule* self, nb::object mod, nb::kwargs options) {
         for (auto [key, value] : options) {
           const auto name = nb::cast<std::string>(key);
           // Steps are always checked, and errors always told in full.
@@ -246,14 +246,17 @@ void add_schedule(nb::module_& m) {
                 text("Schedule has no option ", name, "\n  needs: seed, debug_mask, error_render_level, enable_check")
                     .c_str());
         }
-        if (const auto* f = h.node.as<tir::PrimFunc>())
+        const NodeRef node = nb::isinstance<Handle>(mod) ? node_of(mod) : nullptr;
+        if (const auto* f = node.as<tir::PrimFunc>())
           new (self) Schedule(tir::PrimFuncRef(f));
+        else if (const auto* module = node.as<Module>())
+          new (self) Schedule(ModuleRef(module));
         else
-          new (self) Schedule(ModuleRef(&node_as<Module>(h, "an IRModule or a PrimFunc")));
+          wrong_type(mod, "an IRModule or a PrimFunc, for a Schedule");
         if (options.contains("seed") && !options["seed"].is_none())
           if (const auto seed = nb::cast<int64_t>(options["seed"]); seed >= 0) self->seed(static_cast<uint64_t>(seed));
       },
-      nb::arg("mod"),
+      nb::arg("mod").none(),
       nb::arg("options"));
   c.def_prop_ro("mod", [](const Schedule& s) { return bind::to_python(NodeRef(s.module())); });
   c.def_prop_ro("func_working_on", [](const Schedule& s) { return s.func_name(); });

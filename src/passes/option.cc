@@ -10,16 +10,6 @@ namespace sator::passes {
 
 namespace {
 
-/// Every option that some pass reads.
-std::vector<std::string> option_names_of_passes() {
-  std::vector<std::string> out(option_names().begin(), option_names().end());
-  for (const Pass& p : passes())
-    for (const std::string& parameter : p.parameters) out.push_back(text(p.name, ".", parameter));
-  out.push_back("relax.lift_transform_params.consume_params");
-  out.push_back("ApplyDefaultSchedule.rules");  // a pass of rules/
-  return out;
-}
-
 /// The parts between commas that stand outside of brackets and quotes.
 std::vector<std::string_view> entries_of(std::string_view list) {
   std::vector<std::string_view> out;
@@ -56,9 +46,18 @@ bool is_literal(std::string_view value) {
 
 }  // namespace
 
+std::vector<std::string> all_option_names() {
+  std::vector<std::string> out(option_names().begin(), option_names().end());
+  for (const Pass& p : passes())
+    for (const std::string& parameter : p.parameters) out.push_back(text(p.name, ".", parameter));
+  out.push_back("relax.lift_transform_params.consume_params");
+  out.push_back("ApplyDefaultSchedule.rules");  // a pass of rules/
+  return out;
+}
+
 Attrs options_from_text(std::string_view list) {
   Attrs out;
-  const std::vector<std::string> known = option_names_of_passes();
+  const std::vector<std::string> known = all_option_names();
   for (std::string_view entry : entries_of(list)) {
     const size_t equals = entry.find('=');
     const std::string name(trim(entry.substr(0, equals)));

@@ -12,6 +12,9 @@ namespace sator::passes {
 /// Errors: an entry without a name or a value; a name that no pass has (the nearest are listed); a value that is no expression.
 Attrs options_from_text(std::string_view list);
 
+/// Every option that some pass reads, arguments of passes among them: "tir.LoopPartition.partition_const_loop".
+std::vector<std::string> all_option_names();
+
 // What a pass reads; nothing, or `otherwise`, where the option is not given.
 // Errors: a value of another kind.
 NodeRef option(const PassContext& ctx, const std::string& name);

@@ -32,10 +32,27 @@ std::vector<MemoryScope> cuda_scopes() {
 
 std::span<const TargetKind> target_kinds() {
   static const std::vector<TargetKind> kinds = {
-      {"llvm", "CPUs, through LLVM", "cpu", 1, true, "cpu", kHostScopes},
+      {"llvm",
+       "CPUs, through LLVM",
+       "cpu",
+       1,
+       true,
+       "cpu",
+       kHostScopes,
+       "mattr mcpu mtriple mfloat-abi mabi num-cores fast-math fast-math-nnan fast-math-ninf fast-math-nsz "
+       "fast-math-arcp "
+       "fast-math-contract fast-math-reassoc opt-level cl-opt jit vector-width"},
       {"c", "C source for CPUs", "cpu", 1, true, "cpu", kHostScopes},
       {"stackvm", "an interpreter of TVM's", "cpu", 1, true, "cpu", kHostScopes},
-      {"cuda", "NVIDIA's GPUs", "cuda", 2, false, "cuda gpu", cuda_scopes()},
+      {"cuda",
+       "NVIDIA's GPUs",
+       "cuda",
+       2,
+       false,
+       "cuda gpu",
+       cuda_scopes(),
+       "mcpu arch max_shared_memory_per_block max_threads_per_block thread_warp_size registers_per_block "
+       "l2_cache_size_bytes max_num_threads"},
       {"nvptx", "NVIDIA's GPUs, through LLVM", "cuda", 2, false, "cuda gpu", cuda_scopes()},
       {"rocm", "AMD's GPUs", "rocm", 10, false, "rocm gpu", kGpuScopes},
       {"opencl", "GPUs and accelerators with OpenCL", "opencl", 4, false, "opencl gpu", kGpuScopes},

@@ -21,7 +21,13 @@ struct TargetKind {
   bool is_called = false;     ///< its functions are called and return a status; those of other devices are launched
   std::string_view keys;      ///< by which rules of TVM ask what it is: "cuda gpu"
   std::vector<MemoryScope> scopes;
+  /// What a target of the kind may say, beside kCommonAttributes; empty: anything.
+  std::string_view attributes = {};
 };
+
+/// What targets of every kind may say.
+inline constexpr std::string_view kCommonAttributes =
+    "kind keys tag device model libs host from_device target_device_type";
 
 std::span<const TargetKind> target_kinds();
 /// Null where there is none of that name.

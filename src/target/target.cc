@@ -131,6 +131,21 @@ Target Target::of_levels(std::vector<const CpuLevel*> levels) {
   return out;
 }
 
+/// Errors: the target says something that its kind does not have.
+static void require_attributes(const TargetKind& kind, const TargetConfig& target, const std::string& given) {
+  if (kind.attributes.empty()) return;
+  std::vector<std::string> known;
+  for (std::string_view all : {kCommonAttributes, kind.attributes})
+    for (std::string_view name : split(all, ' ')) known.emplace_back(name);
+  for (const auto& [name, value] : target.config) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    const std::vector<std::string> near = nearest_names(name, known);
+    fail({.what = text("target \"", given, "\": ", kind.name, " has no attribute \"", name, "\""),
+          .needs = text("-", join(split(kind.attributes, ' '), ", -")),
+          .hint = text("the nearest are: ", join(near, ", "))});
+  }
+}
+
 Target Target::parse(const std::string& given) {
   const std::string name(trim(given));
   const std::string first = name.substr(0, name.find(' '));
@@ -156,6 +171,7 @@ Target Target::parse(const std::string& given) {
   const std::string kind = attr(out.config_, "kind");
   out.kind_ = find_target_kind(kind);
   if (!out.kind_) refuse_name(first.starts_with("{") ? kind : first);
+  require_attributes(*out.kind_, *out.config_, name);
   out.config_ = with_tag(out.config_);
   if (out.kind_->device == "cuda") out.config_ = with_limits_of_gpu(out.config_);
   if (kind == "llvm") out.levels_ = levels_of(out.config_, name);

@@ -41,6 +41,8 @@ def save_json(node):
     """A module, a function or any other node as JSON that load_json reads; programs stand in it as TVMScript, all else by its fields."""
     import json
 
+    if not isinstance(node, Object):
+        raise TypeError(f"save_json: {node!r} is a {type(node).__name__}\n  needs: a part of a program")
     data = {"sator": 1, "kind": type(node).__name__}
     script = node._script(True) if data["kind"] in _AS_TEXT else None
     if script is None or not _reads_back(script, node):
@@ -71,7 +73,7 @@ def load_json(text):
     from sator import script
 
     data = json.loads(text)
-    if not isinstance(data, dict) or "sator" not in data:
+    if not isinstance(data, dict) or "sator" not in data or not ("script" in data or data.get("nodes")):
         raise ValueError("the JSON is not of save_json\n  needs: a text that sator.ir.save_json wrote")
     return node_json.node_from(data["nodes"]) if "nodes" in data else script.parse(data["script"], check_well_formed=False)
 

@@ -23,6 +23,8 @@ class IRModule:
     __module__ = "sator.ir.module"
 
     def __init__(self, functions=None, attrs=None, global_infos=None):
+        if functions is not None and not hasattr(functions, "items"):
+            raise TypeError(f"IRModule: {functions!r} is a {type(functions).__name__}\n  needs: a dictionary {{name: function}}")
         named = {_name_of(key): func for key, func in (functions or {}).items()}
         _core.Object.__init__(self, _core.module(named, attrs, global_infos))
 
@@ -91,4 +93,6 @@ class IRModule:
 
 
 def _name_of(key):
-    return str(key) if isinstance(key, str) else key.name_hint
+    if not isinstance(key, str) and not hasattr(key, "name_hint"):
+        raise TypeError(f"{key!r} is a {type(key).__name__}\n  needs: the name of a function")
+    return str(getattr(key, "name_hint", key))

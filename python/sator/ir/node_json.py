@@ -34,7 +34,10 @@ def node_from(rows):
         cls = getattr(getattr(_core, space, None), kind, None)
         if not isinstance(cls, type):
             raise ValueError(f"there is no node {name}\n  needs: a text that sator.ir.save_json wrote")
-        made.append(_core.make(cls, [_from_json(v, made) for v in fields]))
+        try:
+            made.append(_core.make(cls, [_from_json(v, made) for v in fields]))
+        except (IndexError, KeyError, TypeError) as error:
+            raise ValueError(f"{name} is made of other parts: {error}\n  needs: a text that sator.ir.save_json wrote") from None
     return made[-1]
 
 

@@ -1,14 +1,14 @@
 """Passes over graphs, by name; those written in Python with `function_pass`."""
-from sator import _core, transform
+from sator import _core, transform as passes
 
 __path__ = []  # TVM's modules below are found by sator.paths
 
-function_pass = transform.function_pass_of(_core.relax.Function, "transform_function")
+function_pass = passes.function_pass_of(_core.relax.Function, "transform_function")
 
 
 def __getattr__(name):
-    return getattr(transform, name)
+    return getattr(passes, name)
 
 
 def __dir__():
-    return sorted([*globals(), *dir(transform)])
+    return sorted([*globals(), *dir(passes)])

@@ -29,7 +29,9 @@ class Device:
 
 
 def cpu(index=0):
-    """This machine's CPU."""
+    """This machine's CPU. Errors: TypeError for an index that is no integer."""
+    if not isinstance(index, int):
+        raise TypeError(f"cpu: index = {index!r} is a {type(index).__name__}\n  needs: an integer")
     return Device("cpu", index)
 
 
@@ -42,5 +44,9 @@ def cuda(index=0):
 def device(kind, index=0):
     """The device of a kind: "cpu", "cpu:0"."""
     kind, _, number = str(kind).partition(":")
-    index = int(number) if number else index
-    return cpu(index) if kind in ("cpu", "llvm") else cuda(index)
+    index = int(number) if number.isdigit() else index
+    if kind in ("cpu", "llvm"):
+        return cpu(index)
+    if kind == "cuda":
+        return cuda(index)
+    raise TVMError(f"error: {kind}({index}): no device that programs are compiled for\n  needs: sator.cpu()")

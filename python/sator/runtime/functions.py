@@ -12,6 +12,8 @@ def register_func(func_name, f=None, override=False):
         return register_func(func_name.__name__, func_name, override)
 
     def register(function):
+        if not callable(function):
+            raise TypeError(f"register_func: {function!r} is a {type(function).__name__}\n  needs: a function")
         _core.register_func(func_name, function, override)
         return function
 

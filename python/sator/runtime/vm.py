@@ -102,6 +102,9 @@ class _Runs:
 
     def _time_evaluator(self, name, number, repeat, min_repeat_ms):
         self._function(name)
+        for what, value, least in (("number", number, 1), ("repeat", repeat, 1), ("min_repeat_ms", min_repeat_ms, 0)):
+            if not isinstance(value, (int, float)) or value < least:
+                raise ValueError(f"time_evaluator: {what} = {value!r}\n  needs: at least {least}")
         return lambda *args: BenchmarkResult(self._machine.time(name, number, repeat, float(min_repeat_ms), *args))
 
 
@@ -160,6 +163,8 @@ class VirtualMachine(_Runs):
     def __init__(self, rt_mod, device=None, memory_cfg=None, profile=False, num_threads=0):
         from sator.nd import _need_cpu
 
+        if not hasattr(rt_mod, "_program"):
+            raise TypeError(f"VirtualMachine: {rt_mod!r} is a {type(rt_mod).__name__}\n  needs: what relax.build or load_module gave")
         _need_cpu(device[0] if isinstance(device, (list, tuple)) else device)
         self._inputs = {}
         self._outputs = {}

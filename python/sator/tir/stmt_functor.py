@@ -4,6 +4,8 @@ from sator import _core
 
 def post_order_visit(node, visit):
     """Calls `visit` for every node of a statement or expression, children first, each once."""
+    if not isinstance(node, _core.Object):
+        raise TypeError(f"post_order_visit: {node!r} is a {type(node).__name__}\n  needs: a part of a program")
     seen, stack = set(), [(node, False)]
     while stack:
         part, is_done = stack.pop()

@@ -1,11 +1,11 @@
 """Passes over tensor programs, by name; those written in Python with `prim_func_pass`."""
 from enum import IntFlag
 
-from sator import _core, transform
+from sator import _core, transform as passes
 
 __path__ = []  # TVM's modules below are found by sator.paths
 
-prim_func_pass = transform.function_pass_of(_core.tir.PrimFunc, "transform_function")
+prim_func_pass = passes.function_pass_of(_core.tir.PrimFunc, "transform_function")
 
 
 def Apply(ftransform):  # noqa: N802
@@ -21,7 +21,7 @@ def Filter(fcond):  # noqa: N802
         kept = {n: f for n, f in mod.functions.items() if not isinstance(f, _core.tir.PrimFunc) or fcond(f)}
         return mod if len(kept) == len(mod.functions) else IRModule(kept, mod.attrs, mod.global_infos)
 
-    return transform.module_pass(run, opt_level=0, name="Filter")
+    return passes.module_pass(run, opt_level=0, name="Filter")
 
 
 class HoistedConditionals(IntFlag):
@@ -46,8 +46,8 @@ class HoistedLetBindings(IntFlag):
 
 
 def __getattr__(name):
-    return getattr(transform, name)
+    return getattr(passes, name)
 
 
 def __dir__():
-    return sorted([*globals(), *dir(transform)])
+    return sorted([*globals(), *dir(passes)])

@@ -16,6 +16,9 @@ static MaybeReason cannot_split(const Schedule& s, const Loop& i, const Factors&
   std::optional<int64_t> count = 1;  // of what is given as numbers; nothing beyond 64 bits
   Expr product = int_imm(1, loop.extent->dtype);
   for (const std::optional<Expr>& f : factors) {
+    if (f && !(*f)->dtype.is_integer())
+      return Reason{
+          .what = text("factor ", *f, " is no integer"), .needs = "integers, at most one None", .hint = "round it"};
     if (!f) {
       ++open;
       continue;

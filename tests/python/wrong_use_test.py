@@ -1,0 +1,233 @@
+"""What a user does wrong: each is answered in words, by the name of what was called, and nothing crashes."""
+import gc
+import pickle
+import threading
+import unittest
+
+import numpy as np
+
+import sator
+from sator import ir, relax, te, tir
+from sator.script import ir as I, relax as R, tir as T
+
+
+@I.ir_module
+class Program:
+    I.module_attrs({"version": 1, "words": "two\nlines"})
+
+    @T.prim_func
+    def add(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+        T.func_attr({"wide": T.int64(3)})
+        for i in range(16):
+            with T.block("B"):
+                vi = T.axis.spatial(16, i)
+                B[vi] = A[vi] + T.float32(1)
+
+    @R.function
+    def main(x: R.Tensor(("n",), "float32")):
+        n = T.int64()
+        y = R.add(x, R.const(np.arange(3, dtype="float32").reshape(3, 1)))
+        return y
+
+
+def schedule():
+    return tir.Schedule(Program["add"])
+
+
+def loop(sch):
+    return sch.get_loops("B")[0]
+
+
+def deep(levels):
+    e = tir.Var("x", "int32")
+    for _ in range(levels):
+        e = e + 1
+    return e
+
+
+class InWords(unittest.TestCase):
+    def check(self, kind, words, wrong):
+        with self.assertRaises(kind) as raised:
+            wrong()
+        said = str(raised.exception)
+        self.assertIn(words, said)
+        self.assertNotIn("incompatible function arguments", said)
+        self.assertNotIn("internal error", said)
+
+    def test_arguments_of_another_type(self):
+        for words, wrong in (
+            ("None is a NoneType\n  needs: an IRModule or a PrimFunc, for a Schedule", lambda: tir.Schedule(None)),
+            ("Var: 3 is a int\n  needs: a text", lambda: tir.Var(3, "int32")),
+            ("Var: name = None is a NoneType\n  needs: a text", lambda: relax.Var(None)),
+            ("parse: text = None is a NoneType\n  needs: a text", lambda: sator.script.parse(None)),
+            ("parse: text = '\\ud800' is a str", lambda: sator.script.parse("\ud800")),
+            ("simplify: None is a NoneType", lambda: sator.arith.Analyzer().simplify(None)),
+            ("with_attr: key = 3 is a int\n  needs: a text", lambda: Program["add"].with_attr(3, 4)),
+            ("None is a NoneType\n  needs: a part of a program", lambda: relax.transform.FuseOps()(None)),
+            ("build: None is a NoneType", lambda: relax.build(None)),
+            ("'x' is a str\n  needs: an IRModule, a tensor program", lambda: sator.build("x")),
+            ("IRModule: 3 is a int", lambda: sator.IRModule(3)),
+            ("3 is a int\n  needs: the name of a function", lambda: Program[3]),
+            ("Sequential: 3 is a int\n  needs: passes", lambda: sator.transform.Sequential([3])),
+            ("save_json: 3 is a int", lambda: ir.save_json(3)),
+            ("register_func: 3 is a int\n  needs: a function", lambda: sator.register_func("wrong.use", 3)),
+            ("Target: None is a NoneType", lambda: sator.Target(None)),
+            ("cpu: index = 'x' is a str", lambda: sator.cpu("x")),
+        ):
+            self.check(TypeError, words, wrong)
+
+    def test_numbers(self):
+        self.check(ValueError, "a number that int64 does not hold", lambda: schedule().split(loop(schedule()), [2**70, None]))
+        self.check(ValueError, "300, which int8 does not hold", lambda: tir.IntImm("int8", 300))
+        self.check(tir.ScheduleError, "factor T.float32(2.5) is no integer", lambda: (lambda s: s.split(loop(s), [2.5, 8]))(schedule()))
+        self.check(ValueError, "cannot convert float NaN", lambda: relax.const(float("nan"), "int32"))
+        module = sator.build(Program["add"])
+        self.check(ValueError, "number = -3\n  needs: at least 1", lambda: module.time_evaluator("add", number=-3))
+
+    def test_names(self):
+        self.check(ValueError, "no pass has the option no.such", lambda: sator.transform.PassContext(config={"no.such": 1}))
+        self.check(ValueError, "the nearest are: tir.LoopPartition.partition_const_loop",
+                   lambda: sator.transform.PassContext(config={"tir.LoopPartitio": {"partition_const_loop": True}}))
+        self.check(ValueError, "an empty text names no target", lambda: sator.Target(""))
+        self.check(sator.TVMError, 'llvm has no attribute "x"', lambda: sator.Target("llvm --x").kind)
+        self.check(sator.TVMError, "the nearest are: mcpu", lambda: sator.Target({"kind": "llvm", "mcpuu": "x"}).kind)
+        self.check(AttributeError, "no attribute 'Layout'", lambda: tir.Layout)
+        self.check(AttributeError, "the nearest are prim_func", lambda: sator.script.parser.prim_fun)
+        self.check(sator.TVMError, "foo(0): no device", lambda: sator.device("foo"))
+        self.check(ValueError, "is not of save_json", lambda: ir.load_json('{"sator": 1}'))
+        self.check(ValueError, "is made of other parts", lambda: ir.load_json('{"sator": 1, "nodes": [["tir.Add", [{"node": 5}, 1]]]}'))
+
+    def test_texts_with_quotes_lines_and_zeros(self):
+        for text in ("\"'\\\n\r\t", "\0", "é\u2028", "{x}", "%s"):
+            func = Program["add"].with_attr("text", text)
+            self.assertEqual(func.attrs["text"], text)
+            self.assertEqual(pickle.loads(pickle.dumps(func)).attrs["text"], text)
+        self.check(Exception, "no block is named", lambda: schedule().get_block("\"\n'"))
+
+    def test_depth(self):
+        module = sator.build(Program["add"])
+        out = sator.nd.empty((16,))
+        nested = []
+        nested.append(nested)
+        self.check(RecursionError, "", lambda: Program["add"].with_attr("list", nested))
+        e = deep(2000)
+        self.assertTrue(ir.structural_equal(pickle.loads(pickle.dumps(e)), e, True))
+        module["add"](np.ones(16, "float32"), out)
+        self.assertEqual(out.numpy()[3], 2)
+
+    def test_objects_that_callbacks_delete(self):
+        held = {"mod": sator.IRModule({"add": Program["add"]})}
+
+        @sator.transform.module_pass(name="Forgets")
+        def forgets(mod, ctx):
+            held.clear()
+            gc.collect()
+            return mod
+
+        self.assertEqual(len(forgets(held["mod"])), 1)
+        sator.register_func("wrong.use.forgets", lambda x: (sator.register_func("wrong.use.forgets", lambda y: y, override=True), x)[1], override=True)
+        mod = sator.script.parse("""
+@R.function(pure=False)
+def main(x: R.Tensor((2,), "float32")):
+    y = R.call_packed("wrong.use.forgets", x, sinfo_args=R.Tensor((2,), "float32"))
+    return y
+""")
+        vm = relax.VirtualMachine(relax.build(sator.IRModule({"main": mod})), sator.cpu())
+        run = vm["main"]
+        del vm
+        gc.collect()
+        for _ in range(3):
+            self.assertEqual(list(run(np.ones(2, "float32")).numpy()), [1, 1])
+
+    def test_threads(self):
+        wrong = []
+
+        def work():
+            try:
+                for _ in range(5):
+                    s = schedule()
+                    s.split(loop(s), [None, 4])
+                    relax.transform.LegalizeOps()(Program)
+                    out = sator.nd.empty((16,))
+                    module["add"](np.ones(16, "float32"), out)
+                    assert out.numpy()[0] == 2
+            except BaseException as error:  # noqa: BLE001
+                wrong.append(error)
+
+        module = sator.build(Program["add"])
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(wrong, [])
+
+
+class Pickled(unittest.TestCase):
+    def test_every_kind_of_node(self):
+        for node in (Program, Program["add"], Program["main"], Program["add"].body, tir.Var("x", "int64") + 1, tir.const(2**63, "uint64"),
+                     relax.TensorStructInfo((3, 4)), tir.StringImm("\n\0é"), tir.const(float("inf"), "float16")):
+            for again in (pickle.loads(pickle.dumps(node)), ir.load_json(ir.save_json(node))):
+                self.assertIs(type(again), type(node))
+                self.assertTrue(ir.structural_equal(again, node, True), node)
+        v = tir.Var("x", "int32")
+        twice = pickle.loads(pickle.dumps(v + v))
+        self.assertTrue(twice.a.same_as(twice.b))
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(sator.nd.array(np.arange(3)))).numpy(), np.arange(3))
+
+
+class DeepPaths(unittest.TestCase):
+    def test_paths_hold_what_the_modules_hold(self):
+        from sator.ir.transform import PassContext
+        from sator.relax.expr import Call
+        from sator.relax.op.nn import relu
+        from sator.relax.struct_info import TensorStructInfo
+        from sator.script.parser import tir as other
+        from sator.te.tensor import Tensor
+        from sator.tir.expr import Add
+        from sator.tir.function import PrimFunc
+        from sator.tir.stmt import For
+        import sator.relax.transform.transform
+        import sator.tir.buffer
+
+        self.assertIs(PassContext, sator.transform.PassContext)
+        self.assertEqual((Call, TensorStructInfo, Tensor), (relax.Call, relax.TensorStructInfo, te.Tensor))
+        self.assertEqual((Add, PrimFunc, For), (tir.Add, tir.PrimFunc, tir.For))
+        self.assertIs(sator.tir.buffer.decl_buffer, tir.decl_buffer)
+        self.assertIs(other.prim_func, T.prim_func)
+        self.assertEqual(repr(relu(relax.Var("x", R.Tensor((2,), "float32"))).op), repr(relax.op.nn.relu(relax.Var("x", R.Tensor((2,), "float32"))).op))
+        with self.assertRaises(ImportError):
+            from sator.relax.expr import NoSuchNode  # noqa: F401
+        with self.assertRaises(ModuleNotFoundError):
+            import sator.relax.no_such_module  # noqa: F401
+
+    def test_instruments(self):
+        from sator.ir.instrument import PassTimingInstrument, pass_instrument
+
+        seen = []
+
+        @pass_instrument
+        class Names:
+            def run_before_pass(self, mod, info):
+                seen.append(info.name)
+
+        timing = PassTimingInstrument()
+        with sator.transform.PassContext(instruments=[Names(), timing]):
+            sator.transform.Sequential([relax.transform.Normalize(), relax.transform.LegalizeOps()])(Program)
+            text = timing.render()
+        self.assertEqual(seen, ["sequential", "Normalize", "LegalizeOps"])
+        self.assertRegex(text, r"sequential: \d+us\n  Normalize: \d+us\n  LegalizeOps: \d+us\n")
+
+    def test_a_stage_knows_its_operation(self):
+        A = te.placeholder((8, 8), name="A")
+        k = te.reduce_axis((0, 8), "k")
+        C = te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="C")
+        s = te.create_schedule(C.op)
+        (axis,) = s[C].op.reduce_axis
+        s[C].split(axis, factor=4)
+        self.assertIn("k_1", sator.lower(s, [A, C], simple_mode=True).script())
+        self.assertEqual(str(tir.decl_buffer((16,)).vload([0], "float32x4")), "buffer[0:4]")
+
+
+if __name__ == "__main__":
+    unittest.main()
