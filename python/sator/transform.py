@@ -67,7 +67,7 @@ def _flat(config):
 _WITHOUT_EFFECT = set("""relax.FuseOps.max_depth relax.backend.use_cuda_graph relax.fallback_device_type relax.transform.apply_legalize_ops
 tir.debug_keep_trivial_loop tir.detect_global_barrier tir.disable_assert tir.disable_cse_tir tir.disable_storage_rewrite tir.disable_vectorize
 tir.enable_debug tir.enable_equiv_terms_in_cse_tir tir.experimental_dma_bypass_cache tir.instrument_bound_checkers tir.is_entry_func tir.noalias
-tir.ptx_ldg32 tir.reset_start_id tir.use_async_copy tir.vtcm_capacity cuda.kernels_output_dir ir.enable_si_builder te.keep_schedule_record
+tir.ptx_ldg32 tir.reset_start_id tir.use_async_copy tir.vtcm_capacity tir.RemoveNoOp.max_simplification_steps cuda.kernels_output_dir ir.enable_si_builder te.keep_schedule_record
 testing.immutable_module sator.default_schedule""".split())
 
 

@@ -1,5 +1,5 @@
 """Passes over graphs, by name; those written in Python with `function_pass`."""
-from sator import _core, transform as passes
+from sator import _core, paths, transform as passes
 
 __path__ = []  # TVM's modules below are found by sator.paths
 
@@ -7,6 +7,9 @@ function_pass = passes.function_pass_of(_core.relax.Function, "transform_functio
 
 
 def __getattr__(name):
+    deep = paths.submodule(__name__, name)
+    if deep is not None:
+        return deep
     return getattr(passes, name)
 
 

@@ -1,7 +1,7 @@
 """Passes over tensor programs, by name; those written in Python with `prim_func_pass`."""
 from enum import IntFlag
 
-from sator import _core, transform as passes
+from sator import _core, paths, transform as passes
 
 __path__ = []  # TVM's modules below are found by sator.paths
 
@@ -46,6 +46,9 @@ class HoistedLetBindings(IntFlag):
 
 
 def __getattr__(name):
+    deep = paths.submodule(__name__, name)
+    if deep is not None:
+        return deep
     return getattr(passes, name)
 
 
