@@ -38,6 +38,7 @@ def _spoken(function):
                 raise
             raise TypeError(_in_words(words, args, kwargs)) from None
 
+    call.__nb_signature__ = getattr(function, "__nb_signature__", None)  # which type stubs are made of
     return call
 
 
