@@ -47,6 +47,7 @@ _TABLE = {
     "tir": "tir.buffer tir.expr tir.function tir.generic tir.op tir.stmt tirx",
     "tir.analysis": "tir.analysis.analysis",
     "tir.schedule": "tir.schedule.trace",
+    "tir.tensor_intrin": "tir.tensor_intrin.cuda",
     "tir.transform": "tir.transform.transform tir.transform.function_pass",
 }
 _HELD = {path: holder for holder, paths in _TABLE.items() for path in paths.split()}

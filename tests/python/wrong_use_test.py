@@ -196,6 +196,14 @@ class DeepPaths(unittest.TestCase):
         self.assertIs(sator.tir.buffer.decl_buffer, tir.decl_buffer)
         self.assertIs(other.prim_func, T.prim_func)
         self.assertEqual(repr(relu(relax.Var("x", R.Tensor((2,), "float32"))).op), repr(relax.op.nn.relu(relax.Var("x", R.Tensor((2,), "float32"))).op))
+        from sator.tir.tensor_intrin.cuda import WMMA_LOAD_16x16x16_F16_A_DYN_INTRIN, get_wmma_intrin_group
+
+        self.assertEqual(WMMA_LOAD_16x16x16_F16_A_DYN_INTRIN, "wmma_load_16x16x16_f16_a_shared_dyn")
+        self.assertEqual(get_wmma_intrin_group("shared", "shared.dyn", "int8", "int32", True)["compute"], "wmma_sync_16x16x16_s8s8s32_trans")
+        with self.assertRaises(ValueError):
+            get_wmma_intrin_group("shared", "global", "int4", "int32", True)
+        with self.assertRaises(ImportError):
+            from sator.tir.tensor_intrin import VNNI_DOT_16x4_INTRIN  # noqa: F401
         with self.assertRaises(ImportError):
             from sator.relax.expr import NoSuchNode  # noqa: F401
         with self.assertRaises(ModuleNotFoundError):

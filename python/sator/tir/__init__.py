@@ -370,7 +370,7 @@ _language = {name.split(".")[0] for name in _core.script_names()}
 
 
 def __getattr__(name):
-    if name in ("analysis", "transform"):
+    if name in ("analysis", "tensor_intrin", "transform"):
         import importlib
 
         return importlib.import_module("sator.tir." + name)
