@@ -147,6 +147,8 @@ Doc op_attr(const NodeRef& v, GraphPrinter& printer) {
   if (!v) return Doc("None");
   if (const IntImm* i = v.as<IntImm>()) return i->dtype.is_bool() ? boolean_doc(i->value != 0) : integer_doc(i->value);
   if (const FloatImm* f = v.as<FloatImm>()) return real_doc(f->value);
+  // No dtype of one's own: "void" in v0.17.
+  if (const StringImm* s = v.as<StringImm>(); s && s->value == "void" && printer.printer.is_head()) return Doc("None");
   if (const StringImm* s = v.as<StringImm>()) return string_doc(s->value);
   if (const Array* a = v.as<Array>()) {
     std::vector<Doc> items;
