@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -24,9 +26,49 @@ class SharedObjects {
   inline static std::atomic<int> alive_{0};
 };
 
+/// Memory of objects: the next of a size takes what the last one gave back, in each thread by itself. A step of a schedule makes and
+/// drops thousands of small nodes, more of a size than malloc keeps at hand: 13 % of its time. With sanitizers it is malloc's alone.
+class ObjectMemory {
+ public:
+  static void* take(size_t size) {
+    List& list = list_of(size);
+    if (!list.first) return take_new(size);
+    --list.count;
+    return std::exchange(list.first, list.first->next);
+  }
+  static void give(void* memory, size_t size) {
+    List& list = list_of(size);
+    if (list.count == list.most) return give_back(memory);
+    ++list.count;
+    list.first = new (memory) Free{list.first};
+  }
+
+ private:
+  struct Free {
+    Free* next;
+  };
+  struct List {
+    Free* first = nullptr;
+    uint32_t count = 0,
+             most = 0;  ///< nothing is kept until take_new() has seen to it that the thread's end gives it back
+  };
+  static constexpr size_t kGrain = 16,
+                          kLists = 17;  ///< objects of up to 256 bytes; the last list is for larger ones and keeps none
+  static List& list_of(size_t size) { return lists_[std::min((size + kGrain - 1) / kGrain, kLists) - 1]; }
+  static void* take_new(size_t size);
+  static void give_back(void* memory);
+  struct AtEnd;
+  // Where a library that is loaded later finds it without a call.
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local List lists_[kLists];
+};
+
 /// The root of everything that is shared by reference count: IR nodes, tensors, caches.
 class Object {
  public:
+  static void* operator new(size_t size) { return ObjectMemory::take(size); }
+  static void* operator new(size_t, void* at) { return at; }
+  static void operator delete(void* memory, size_t size) { ObjectMemory::give(memory, size); }
+
   Object() = default;
   Object(const Object&) {}  // A copy starts with its own count.
   Object& operator=(const Object&) { return *this; }

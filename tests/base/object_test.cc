@@ -1,0 +1,78 @@
+// Memory of objects.
+#include "base/object.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <thread>
+#include <vector>
+
+#include "base/threads.h"
+
+namespace sator {
+namespace {
+
+template <size_t kBytes>
+struct Sized final : Object {
+  explicit Sized(int n) { bytes.fill(static_cast<char>(n)); }
+  bool holds(int n) const {
+    return std::ranges::all_of(bytes, [&](char c) { return c == static_cast<char>(n); });
+  }
+  std::array<char, kBytes> bytes;
+};
+
+// What lives is never given out again, whatever sizes come and go.
+template <size_t kBytes>
+void take_and_give(int seed) {
+  std::vector<Ref<Sized<kBytes>>> alive;
+  std::vector<int> written;
+  for (int n = 0; n < 20'000; ++n) {
+    const int value = (n * 31 + seed) % 127;
+    if (n % 3 == 2) {
+      const size_t at = static_cast<size_t>(n) * 7919 % alive.size();
+      ASSERT_TRUE(alive[at]->holds(written[at])) << kBytes;
+      alive[at] = Ref<Sized<kBytes>>(new Sized<kBytes>(value));
+      written[at] = value;
+    } else {
+      alive.emplace_back(new Sized<kBytes>(value));
+      written.push_back(value);
+    }
+    if (n % 5'000 == 4'999) alive.resize(alive.size() / 4), written.resize(alive.size());
+  }
+  for (size_t i = 0; i < alive.size(); ++i) ASSERT_TRUE(alive[i]->holds(written[i])) << kBytes;
+}
+
+TEST(ObjectMemory, KeepsWhatLives) {
+  take_and_give<1>(1);
+  take_and_give<16>(2);
+  take_and_give<40>(3);
+  take_and_give<240>(4);
+  take_and_give<241>(5);
+  take_and_give<3000>(6);
+}
+
+// Taken by one thread, given back by another, which ends.
+TEST(ObjectMemory, MovesBetweenThreads) {
+  for (int round = 0; round < 20; ++round) {
+    std::vector<Ref<Sized<40>>> made;
+    {
+      const SharedObjects shared;
+      std::thread maker([&] {
+        for (int n = 0; n < 6'000; ++n) made.emplace_back(new Sized<40>(n % 127));
+      });
+      maker.join();
+      std::thread taker([&] {
+        for (int n = 0; n < 6'000; ++n) {
+          ASSERT_TRUE(made[static_cast<size_t>(n)]->holds(n % 127));
+          if (n % 2 == 0) made[static_cast<size_t>(n)] = nullptr;
+        }
+      });
+      taker.join();
+    }
+    for (int n = 1; n < 6'000; n += 2) ASSERT_TRUE(made[static_cast<size_t>(n)]->holds(n % 127));
+  }
+}
+
+}  // namespace
+}  // namespace sator
