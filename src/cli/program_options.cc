@@ -11,8 +11,8 @@
 namespace sator::cli {
 
 ModuleRef read_program(const std::string& file, std::istream& in) {
-  if (file != "-") return relax::parse_module(read_file(file), file);
-  return relax::parse_module({std::istreambuf_iterator<char>(in), {}}, "standard input");
+  if (file != "-") return relax::parse_program(read_file(file), file);
+  return relax::parse_program({std::istreambuf_iterator<char>(in), {}}, "standard input");
 }
 
 std::vector<std::string> listed_words(const std::vector<std::string>& given) {

@@ -26,6 +26,11 @@ void require_well_formed(const std::string& step, const Module& after, const Mod
   if (&after == &before) return;
   std::vector<Reason> mistakes = verify(after, &before);
   if (mistakes.empty()) return;
+  // A module that was wrong before is its author's mistake.
+  if (std::vector<Reason> given = verify(before); !given.empty()) {
+    given.front().what = text(step, " is given a program that breaks the rules: ", given.front().what);
+    fail(std::move(given.front()));
+  }
   const std::string count = text("the first of ", mistakes.size(), " mistakes");
   internal_error(text(step, " leaves a program that breaks the rules (", count, ")\n", mistakes.front().render()));
 }

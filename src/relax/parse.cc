@@ -28,6 +28,8 @@ class ModuleParser {
     }
   }
 
+  bool checks_calls = false;
+
   ModuleRef parse() {
     const Statement* module = module_class();
     if (module) scope_.context.modules = {module->text, "cls"};
@@ -78,22 +80,23 @@ class ModuleParser {
     for (const Statement& s : program_.body) {
       if (s.kind == StatementKind::function && !checks(s)) return;
     }
-    for (const auto& [name, func] : module.functions) {
-      const Function* f = func.as<Function>();
-      if (!f) continue;
-      for (Reason& reason : verify(*f)) {
-        // Where the first of the nodes to blame stands in the text.
-        Span at = f->span;
-        for (const At& a : reason.at) {
-          const auto* node = dynamic_cast<const NodeBase*>(a.node.get());
-          if (node && node->span.line > 0) {
-            at = node->span;
-            break;
-          }
+    std::vector<Reason> reasons;
+    for (const auto& [name, func] : module.functions)
+      if (const Function* f = func.as<Function>(); f && !checks_calls)
+        std::ranges::move(verify(*f), std::back_inserter(reasons));
+    if (checks_calls) reasons = verify(module);
+    for (Reason& reason : reasons) {
+      // Where the first of the nodes to blame stands in the text.
+      Span at;
+      for (const At& a : reason.at) {
+        const auto* node = dynamic_cast<const NodeBase*>(a.node.get());
+        if (node && node->span.line > 0) {
+          at = node->span;
+          break;
         }
-        reason.where += text(", line ", at.line, ", column ", at.column);
-        throw script::SourceError(std::move(reason), at);
       }
+      reason.where += text(", line ", at.line, ", column ", at.column);
+      throw script::SourceError(std::move(reason), at);
     }
   }
 
@@ -230,6 +233,13 @@ class ModuleParser {
 ModuleRef parse_module(std::string text, std::string name, tir::ParseOptions options) {
   script::Program program = script::parse(std::move(text), std::move(name));
   return ModuleParser(program, options).parse();
+}
+
+ModuleRef parse_program(std::string text, std::string name) {
+  script::Program program = script::parse(std::move(text), std::move(name));
+  ModuleParser parser(program, {});
+  parser.checks_calls = true;
+  return parser.parse();
 }
 
 Func parse_function(std::string text, std::string name) {

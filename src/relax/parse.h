@@ -13,6 +13,8 @@ namespace sator::relax {
 /// `name` is the file's, for messages.
 /// Errors: SourceError with line, column and the line of the text; what struct info inference refuses.
 ModuleRef parse_module(std::string text, std::string name = "", tir::ParseOptions options = {});
+/// The same; calls of tensor programs have to fit them too (TVM's reader takes others), as verify(module) says.
+ModuleRef parse_program(std::string text, std::string name = "");
 /// One function, of graphs or of tensor programs. Errors: as above.
 Func parse_function(std::string text, std::string name = "");
 /// The value of an attribute: a number, True, False, a text, a list, a dictionary, or an expression of R or T; null for None.
