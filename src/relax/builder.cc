@@ -76,6 +76,7 @@ void BlockBuilder::end_scope() { scopes_.pop_back(); }
 
 void BlockBuilder::begin_block(bool is_dataflow) { blocks_.push_back({is_dataflow, {}, {}}); }
 BindingBlockRef BlockBuilder::end_block() {
+  require_block("end_block");
   Block block = std::move(blocks_.back());
   blocks_.pop_back();
   return make<BindingBlock>(std::move(block.bindings), bool{block.is_dataflow});
@@ -124,16 +125,27 @@ RVarRef BlockBuilder::bind(RExpr value, bool is_dataflow, const std::string& nam
   return var;
 }
 
+void BlockBuilder::require_block(const char* step) const {
+  if (blocks_.empty())
+    fail({.what = text(step, " outside of a block"),
+          .needs = "a block of a function, which takes the binding",
+          .hint = "call it in `with bb.function(...):`"});
+}
+
 RVarRef BlockBuilder::emit(RExpr value, const std::string& name) {
-  if (blocks_.empty()) internal_error("emit outside of a block");
+  require_block("emit");
   return bind(std::move(value), in_dataflow(), name);
 }
 RVarRef BlockBuilder::emit_output(RExpr value, const std::string& name) {
-  if (!in_dataflow()) internal_error("emit_output outside of a dataflow block");
+  if (!in_dataflow())
+    fail({.what = "emit_output outside of a dataflow block",
+          .needs = "a dataflow block, whose result it is",
+          .hint = "call it in `with bb.dataflow():`; elsewhere emit does"});
   return bind(std::move(value), false, name);
 }
 
 RVarRef BlockBuilder::emit_match_cast(RExpr value, StructInfo sinfo, const std::string& name) {
+  require_block("match_cast");
   value = normalize(value);
   if (base_check(value->sinfo, sinfo, *arith_) == BaseCheck::disjoint)
     fail({.what = text("match_cast of ", value->sinfo, " to ", sinfo),
@@ -146,6 +158,7 @@ RVarRef BlockBuilder::emit_match_cast(RExpr value, StructInfo sinfo, const std::
 }
 
 void BlockBuilder::emit_binding(Binding binding) {
+  require_block("emit_normalized");
   if (const VarBinding* b = binding.as<VarBinding>()) values_[b->var.get()] = b->value;
   blocks_.back().bindings.push_back(std::move(binding));
 }
@@ -211,7 +224,7 @@ RExpr BlockBuilder::argument(const RExpr& e) {
   }
   RExpr normal = normalize(e);
   if (is_leaf(e) || e.as<Tuple>()) return normal;
-  if (blocks_.empty()) internal_error("a nested expression outside of a block cannot be bound");
+  require_block("binding a nested expression");
   RVarRef var = emit(normal);
   blocks_.back().bound.emplace(e, var);
   return var;

@@ -49,6 +49,7 @@ class BlockBuilder {
                        Attrs attrs = {}, bool is_pure = true, StructInfo declared = nullptr);
 
   // ---- Bindings. Names that are left out are lv, lv1, ... in a dataflow block and gv, gv1, ... elsewhere.
+  // Errors of each: there is no block that takes the binding; emit_output: it is no dataflow block.
   RVarRef emit(RExpr value, const std::string& name = "");
   /// A variable that is visible after the dataflow block.
   RVarRef emit_output(RExpr value, const std::string& name = "");
@@ -96,6 +97,7 @@ class BlockBuilder {
   BindingBlockRef normalize_block(const BindingBlock& block);
   StructInfo infer(const RCall& c);
   StructInfo erased(const StructInfo& info);
+  void require_block(const char* step) const;
   RVarRef bind(RExpr value, bool is_dataflow, const std::string& name);
 
   ModuleRef module_;

@@ -214,6 +214,14 @@ class Building(unittest.TestCase):
         a = np.ones((3, 4), "float32")
         np.testing.assert_array_equal(vm["main"](a).numpy(), a + a)
 
+    def test_bindings_outside_of_a_function_are_refused(self):
+        bb, x = relax.BlockBuilder(), relax.Var("x", R.Tensor((4,), "float32"))
+        for step in (lambda: bb.emit(relax.op.exp(x)), lambda: bb.emit_output(relax.op.exp(x)),
+                     lambda: bb.match_cast(x, R.Tensor((4,), "float32")), lambda: bb.emit_normalized(relax.VarBinding(x, x)),
+                     lambda: bb.normalize(relax.op.exp(relax.op.exp(x)))):
+            with self.assertRaisesRegex(sator.TVMError, "outside of a (dataflow )?block\n  needs: a"):
+                step()
+
     def test_a_function_without_a_result_is_refused(self):
         bb = relax.BlockBuilder()
         with self.assertRaises(ValueError) as caught:
