@@ -273,14 +273,19 @@ class TirFuser {
       map.emplace(formal, given);
       map.emplace(formal->data, given->data);
       for (size_t d = 0; d < formal->shape.size(); ++d) {
-        if (VarRef size = cast<Var>(formal->shape[d])) map.emplace(size, given->shape[d]);
+        if (VarRef size = cast<Var>(formal->shape[d])) {
+          require_same_dtype(*size, given->shape[d]->dtype, gv->name);
+          map.emplace(size, given->shape[d]);
+        }
       }
     }
     if (call.args.size() > 2) {
       std::vector<Expr> sizes = *relax::shape_values(call.args[2]);
       size_t s = 0;
       for (const VarRef& param : callee->params) {
-        if (!callee->buffer_of(param)) map.emplace(param, sizes.at(s++));
+        if (callee->buffer_of(param)) continue;
+        require_same_dtype(*param, sizes.at(s)->dtype, gv->name);
+        map.emplace(param, sizes[s++]);
       }
     }
     tir::BlockRealizeRef root = tir::root_of(*callee);
@@ -291,6 +296,13 @@ class TirFuser {
     tir::BlockRef block = cast<tir::Block>(tir::fresh_copy(root->block, std::move(map)));
     allocations_.insert(allocations_.end(), block->alloc_buffers.begin(), block->alloc_buffers.end());
     body_.push_back(block->body);
+  }
+
+  static void require_same_dtype(const Var& size, DType given, const std::string& callee) {
+    if (size.dtype == given) return;
+    fail({.what = text("FuseTIR: ", callee, " counts ", size.name, " in ", size.dtype, ", its caller in ", given),
+          .needs = "sizes of one dtype in a group of functions",
+          .hint = "run passes that narrow indices (ForceNarrowIndexToInt32, NarrowDataType) after FuseTIR"});
   }
 
   std::string fresh_block_name(const std::string& name) {

@@ -118,6 +118,17 @@ struct Tiled {
 Tiled tile(Schedule& s, const std::string& block_name, const ArrayNest& nest, bool apart) {
   Tiled out{.block = get_block(s, block_name, s.func_name())};
   const std::vector<Loop> loops = get_loops(s, out.block);
+  const Sites& sites = s.sites();
+  int around = sites[s.site(out.block)].parent;
+  while (around >= 0 && sites[around].loop()) around = sites[around].parent;
+  if (const tir::BlockRealize* outer = around < 0 ? nullptr : sites[around].realize(); outer && !outer->values.empty())
+    s.fail({.what = text("block ",
+                         string_literal(block_name),
+                         " lies in block ",
+                         string_literal(outer->block->name->text),
+                         ", whose loops its nest counts too"),
+            .needs = "a block whose loops are all around it in the root block",
+            .hint = "write it without the block around it"});
   const std::vector<Parts> parts = parts_of(nest, loops.size());
   std::vector<Split> splits;
   for (size_t l = 0; l < loops.size(); ++l) splits.push_back(split_loop(s, loops[l], parts[l], apart));

@@ -9,6 +9,12 @@ using namespace tir;
 PrimFuncRef convert_blocks_to_opaque(const PrimFuncRef& func, const LowerOptions&) {
   Stmt body = transform(func->body, [](const BlockRealize& realize) -> Stmt {
     const Block& block = *realize.block;
+    if (block.init)
+      fail({.what =
+                text("ConvertBlocksToOpaque is given block ", string_literal(block.name->text), ", which has an init"),
+            .needs = "blocks whose init is part of the body",
+            .hint = "run LowerInitBlock before",
+            .at = {{ref(realize), ""}}});
     if (block.iter_vars.empty()) return ref(realize);
     VarMap values;
     for (size_t i = 0; i < block.iter_vars.size(); ++i)

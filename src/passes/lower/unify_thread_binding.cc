@@ -2,6 +2,7 @@
 //   for bx in blockIdx.x: (for t in threadIdx.x: S(t); for u in threadIdx.x: R(u))
 //   =>   for bx in blockIdx.x: for tx in threadIdx.x: (S(tx); R(tx))
 #include <algorithm>
+#include <utility>
 
 #include "arith/analyzer.h"
 #include "passes/lower/lower.h"
@@ -82,15 +83,29 @@ class Unifier {
     return found;
   }
 
+  Stmt children(const Stmt& stmt) {
+    NodeRef out = stmt->info().map_children(*stmt, [&](const NodeRef& child) -> NodeRef {
+      const StmtNode* s = child->as<StmtNode>();
+      return s ? NodeRef(inside(ref(*s))) : child;
+    });
+    return cast<StmtNode>(out);
+  }
+
   Stmt inside(const Stmt& stmt) {
     std::optional<ThreadBinding> b = binding_of(stmt);
-    if (!b) {
-      NodeRef out = stmt->info().map_children(*stmt, [&](const NodeRef& child) -> NodeRef {
-        const StmtNode* s = child->as<StmtNode>();
-        return s ? NodeRef(inside(ref(*s))) : child;
-      });
-      return cast<StmtNode>(out);
+    if (const BlockRealize* realize = stmt.as<BlockRealize>(); realize && !realize->values.empty()) {
+      const BlockRef outside = std::exchange(block_, realize->block);
+      const Stmt out = children(stmt);
+      block_ = outside;
+      return out;
     }
+    if (!b) return children(stmt);
+    // The loop would go outside of the block, whose statements may only use its own iterators.
+    if (block_)
+      fail({.what = text("a loop of block ", string_literal(block_->name->text), " is bound to ", b->tag),
+            .needs = "no thread loops inside of blocks with iterators",
+            .hint = "run LowerInitBlock and ConvertBlocksToOpaque before",
+            .at = {{stmt, ""}}});
     const Axis& axis = axis_of(*b, stmt);
     coordinates_[b->var] = cast_to(b->var->dtype, axis.var);
     Stmt body = inside(b->body);
@@ -123,6 +138,7 @@ class Unifier {
   }
 
   arith::Analyzer analyzer_;
+  BlockRef block_;  ///< of the iterators that statements here may use; null: outside of such blocks
   std::vector<Axis> axes_;
   VarMap coordinates_;
 };

@@ -289,6 +289,28 @@ TEST(Scheduled, TheProgramStaysWhatItIs) {
   }
 }
 
+// The nest counts loops outside of the block around the product too, which no step moves inside.
+TEST(Scheduled, AProductInsideOfABlockIsNotWritten) {
+  const Chip chip = chip_with(Stationary::weight, 8, 4);
+  const tir::PrimFuncRef plain = tir::parse_function(R"(
+@T.prim_func
+def f(A: T.Buffer((16, 8), "int8"), W: T.Buffer((16, 8), "int8"), C: T.Buffer((16, 16), "int32")):
+    for io in range(4):
+        with T.block("rows"):
+            vio = T.axis.spatial(4, io)
+            for i, j, k in T.grid(4, 16, 8):
+                with T.block("matmul"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    with T.init():
+                        C[vio * 4 + vi, vj] = 0
+                    C[vio * 4 + vi, vj] = C[vio * 4 + vi, vj] + T.int32(A[vio * 4 + vi, vk]) * T.int32(W[vj, vk])
+)");
+  const KernelCost cost = CostEngine(chip).cost(work_of(*plain, kWeightSecond, &chip).kernel);
+  ASSERT_TRUE(cost.statements.at(0).on_array());
+  EXPECT_NE(error_of([&] { schedule_as_costed(plain, "f", cost); }).find(R"(block "matmul" lies in block "rows")"),
+            std::string::npos);
+}
+
 TEST(Scheduled, MoreBlocksThanCoresAreRefused) {
   Chip chip = chip_with(Stationary::weight, 8, 4);
   chip.cores = 4;
