@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "arith/numbers.h"
 #include "base/text.h"
 #include "ir/builtins.h"
 #include "tir/parse_eval.h"
@@ -124,6 +125,17 @@ std::vector<Expr> Arguments::rest_exprs() const {
 
 // ---- Calls ----
 
+void require_in_range(const Arguments& a, const Integer& number, DType dtype) {
+  const bool is_in_range =
+      number.is_unsigned ? dtype.is_uint() && dtype.bits == 64 : arith::fits(number.value, dtype.element());
+  if (!dtype.is_integer() || is_in_range) return;
+  const std::string given = number.is_unsigned ? text(static_cast<uint64_t>(number.value)) : text(number.value);
+  const std::string most = dtype.bits == 64 && dtype.is_uint() ? "2^64 - 1" : text(max_int(dtype.element()));
+  a.fail({.what = text(given, " as ", dtype),
+          .needs = text("a number from ", min_int(dtype.element()), " to ", most),
+          .hint = "take a wider dtype, or write the number that it wraps around to"});
+}
+
 namespace {
 
 /// T.float32(x), T.int64(): a conversion, or a variable of that dtype.
@@ -142,6 +154,7 @@ Value dtype_function(Evaluator& ev, const Expression& call, DType dtype) {
               .hint = "write a number"});
     return constant(value, dtype);
   }
+  if (const Integer* number = v->as<Integer>()) require_in_range(a, *number, dtype);
   return ev.located(call.place, [&]() -> Value {
     Expr e = ev.to_expr_like(*v, dtype, call.place);
     return cast_to(dtype, std::move(e));

@@ -48,6 +48,9 @@ class Arguments {
   std::vector<Value> rest_;
 };
 
+/// Errors: a number that no integer of the dtype is; other dtypes take any.
+void require_in_range(const Arguments& a, const Integer& number, DType dtype);
+
 class Evaluator {
  public:
   explicit Evaluator(const script::Source& source) : source(source) {}

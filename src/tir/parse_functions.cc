@@ -234,7 +234,9 @@ Value fn_infinity(Evaluator& ev, const Expression& call) {
 }
 Value fn_int_imm(Evaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"dtype", "value"});
-  return int_imm(a.integer("value"), a.dtype("dtype"));
+  const DType dtype = a.dtype("dtype");
+  if (const Integer* number = a.need("value").as<Integer>()) require_in_range(a, *number, dtype);
+  return int_imm(a.integer("value"), dtype);
 }
 Value fn_float_imm(Evaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"dtype", "value"});

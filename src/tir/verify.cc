@@ -112,7 +112,14 @@ class Verifier {
     if (!checked_buffers_.insert(&b).second) return;
     if (!b.data->dtype.is_handle())
       add({.what = text("the data of buffer ", b.name, " is no pointer"), .needs = "a handle"}, where);
-    for (const Expr& e : b.shape) index(e, where, "an extent");
+    for (const Expr& e : b.shape) {
+      index(e, where, "an extent");
+      if (const IntImm* extent = e.as<IntImm>(); extent && extent->value < 0)
+        add({.what = text("buffer ", b.name, " has an extent of ", extent->value),
+             .needs = "extents of 0 or more",
+             .hint = "check how the extent came about"},
+            where);
+    }
     for (const Expr& e : b.strides) index(e, where, "a stride");
     if (b.elem_offset) index(b.elem_offset, where, "an offset");
     if (!b.strides.empty() && b.strides.size() != b.shape.size())
