@@ -162,6 +162,8 @@ class Planner {
     return !escapes || int_attr(func_->attrs, kPlansOutputs).value_or(0) != 0;
   }
 
+  static constexpr int64_t kLargestCeiling = int64_t{1} << 20;  ///< elements of a dimension
+
   std::optional<int64_t> bounded(const Expr& e) const {
     if (auto v = as_int(e)) return v;
     if (const Var* v = e.as<Var>()) {
@@ -193,7 +195,9 @@ class Planner {
     if (const Min* n = e.as<Min>()) {
       auto x = bounded(n->a), y = bounded(n->b);
       if (x && y) return std::min(*x, *y);
-      return x ? x : y;
+      const auto ceiling = x ? x : y;
+      // x[:2**31 - 1] says nothing of the size: what a slice "to the end" writes is no bound to allocate.
+      return ceiling && *ceiling <= kLargestCeiling ? ceiling : std::nullopt;
     }
     return {};
   }

@@ -1,4 +1,6 @@
 // Ops that pick elements: take, strided slices.
+#include <algorithm>
+
 #include "relax/builder.h"
 #include "relax/ops/families.h"
 #include "relax/ops/formula.h"
@@ -68,21 +70,39 @@ struct StridedSliceAttrs {
   static constexpr auto fields() { return std::tuple{attr("assume_inbound", &StridedSliceAttrs::assume_inbound)}; }
 };
 
+/// No tensor has that many elements: so far out an index means the end, and no sum with it overflows.
+constexpr int64_t kFarOut = int64_t{1} << 62;
+
 /// An index of Python's kind as a position in [-1 or 0, extent - 1 or extent].
-Expr canonical_index(const Expr& index, const Expr& extent, const Expr& stride) {
+Expr canonical_index(Expr index, const Expr& extent, const Expr& stride) {
   Expr backwards = lt(stride, dim(0));
+  if (const auto known = as_int(index)) index = dim(std::clamp(*known, -kFarOut, kFarOut));
   Expr from_front = if_then_else(lt(index, dim(0)), index + extent, index);
   Expr lower = if_then_else(backwards, dim(-1), dim(0)), upper = if_then_else(backwards, extent - 1, extent);
   return min(max(from_front, lower), upper);
 }
 
+/// Whether the end comes before the begin for no extent: one of them is the first or last position there is, or both are
+/// constants, counted from the same side, in order.
+bool is_ordered(const Expr& begin, const Expr& end, const Expr& stride) {
+  const auto from = as_int(begin), to = as_int(end), step = as_int(stride);
+  if (!step) return false;
+  const bool forwards = *step > 0;
+  if (from && *from == (forwards ? 0 : -1)) return true;
+  if (to && (forwards ? *to >= kFarOut : *to <= -kFarOut)) return true;
+  return from && to && (*from < 0) == (*to < 0) && (forwards ? *from <= *to : *from >= *to);
+}
+
 Expr slice_length(Expr begin, Expr end, const Expr& stride, const Expr& extent, bool assume_inbound) {
   if (assume_inbound) return ceildiv(end - begin, stride);
+  const bool ordered = is_ordered(begin, end, stride);
   begin = canonical_index(begin, extent, stride);
   end = canonical_index(end, extent, stride);
   Expr length = arith::Analyzer().simplify(
       if_then_else(lt(stride, dim(0)), ceildiv(begin - end, dim(0) - stride), ceildiv(end - begin, stride)));
-  return as_int(length) && *as_int(length) < 0 ? dim(0) : length;  // an end before the begin: nothing
+  if (as_int(length)) return *as_int(length) < 0 ? dim(0) : length;  // an end before the begin: nothing
+  // Of a stride whose sign is not known TVM gives the length as it is.
+  return ordered || !as_int(stride) ? length : max(length, dim(0));
 }
 
 /// The scalars of a tuple; nothing if one is unknown. Errors: something that is not an int64 scalar.
