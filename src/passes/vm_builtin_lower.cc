@@ -40,6 +40,18 @@ RExpr to_device(const RCall& call, const ModuleRef& module) {
                      call.sinfo);
 }
 
+/// The function, then the items of the tuple that it is called with.
+std::vector<RExpr> opened(const RCall& call) {
+  const relax::Tuple* tuple = call.args[1].as<relax::Tuple>();
+  if (!tuple)
+    fail({.what = text("R.", call.op.as<Op>()->name, " is given a tuple by name"),
+          .needs = "a tuple that is written out: (x, y)",
+          .hint = "name its items there, as t[0], t[1]"});
+  std::vector<RExpr> out = {call.args[0]};
+  out.insert(out.end(), tuple->items.begin(), tuple->items.end());
+  return out;
+}
+
 RExpr lowered(const RCall& call, const ModuleRef& module) {
   const Op* op = call.op.as<Op>();
   if (!op) return ref(call);
@@ -62,8 +74,8 @@ RExpr lowered(const RCall& call, const ModuleRef& module) {
   if (op->name == "tensor_to_shape") return packed_call("vm.builtin.tensor_to_shape", a, sinfo);
   if (op->name == "call_py_func" || op->name == "print") return ref(call);
   if (op->name == "to_vdevice") return to_device(call, module);
-  if (op->name == "make_closure") return packed_call("vm.builtin.make_closure", a, sinfo);
-  if (op->name == "invoke_closure") return packed_call("vm.builtin.invoke_closure", a, sinfo);
+  if (op->name == "make_closure") return packed_call("vm.builtin.make_closure", opened(call), sinfo);
+  if (op->name == "invoke_closure") return packed_call("vm.builtin.invoke_closure", opened(call), sinfo);
   return ref(call);
 }
 

@@ -115,8 +115,8 @@ Value VirtualMachine::call(std::string_view function, std::span<const Value> arg
 
 Value VirtualMachine::invoke(const Closure& closure, const Args& args) {
   std::vector<const Value*> all;
-  for (const Value& value : closure.captured) all.push_back(&value);
   all.insert(all.end(), args.values().begin(), args.values().end());
+  for (const Value& value : closure.captured) all.push_back(&value);
   return dispatch(closure.function, all);
 }
 

@@ -74,7 +74,7 @@ class VirtualMachine {
   /// What the record of the builtin's call that now runs is called.
   void name_record(std::string name) { record_name_ = std::move(name); }
 
-  /// Calls a function of any kind with the closure's captured values first.
+  /// Calls a function of any kind with the closure's captured values behind the arguments.
   Value invoke(const Closure& closure, const Args& args);
   /// A value to put into the record of a kernel call beside its symbolic sizes.
   struct Extra {

@@ -55,8 +55,9 @@ Value read_if_cond(VirtualMachine&, const Args& args) {
 
 Value make_closure(VirtualMachine&, const Args& args) {
   Closure& function = args.closure(0);
-  std::vector<Value> captured = function.captured;
+  std::vector<Value> captured;
   for (size_t i = 1; i < args.size(); ++i) captured.push_back(args[i]);
+  captured.insert(captured.end(), function.captured.begin(), function.captured.end());
   return Closure::of(function.function, std::move(captured));
 }
 

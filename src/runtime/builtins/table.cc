@@ -43,7 +43,7 @@ constexpr Builtin kBuiltins[] = {
     {"vm.builtin.tuple_reset_item", 2, 2, builtin::tuple_reset_item, "drops a field of a tuple"},
     {"vm.builtin.take_param", 2, 2, builtin::take_param, "a parameter from a source, which gives it away"},
     {"vm.builtin.read_if_cond", 1, 1, builtin::read_if_cond, "a condition as 0 or 1"},
-    {"vm.builtin.make_closure", 1, -1, builtin::make_closure, "a function with its first arguments bound"},
+    {"vm.builtin.make_closure", 1, -1, builtin::make_closure, "a function with its last arguments bound"},
     {"vm.builtin.invoke_closure", 1, -1, builtin::invoke_closure, "calls a function value"},
     {"vm.builtin.call_tir_dyn", 2, -1, builtin::call_tir_dyn, "calls a kernel with symbolic sizes as scalars"},
 
