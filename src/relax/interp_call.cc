@@ -4,6 +4,7 @@
 #include "relax/ops/table.h"
 #include "relax/struct_info.h"
 #include "runtime/tensor_property.h"
+#include "runtime/unique.h"
 
 namespace sator::relax {
 
@@ -27,6 +28,18 @@ runtime::Value shape_from(const runtime::Value& v) {
   return runtime::Shape::of(runtime::Dims(std::span<const int64_t>(t->data_as<int64_t>(), t->num_elements())));
 }
 
+/// unique(x, sorted, index, inverse, counts, [axis]).
+runtime::Value unique_of(std::span<const runtime::Value> args) {
+  auto integer = [&](size_t i) {
+    const int64_t* v = args[i].as_int();
+    if (!v) fail({.what = text("unique of ", args[i].describe()), .needs = "constants", .hint = "check the arguments"});
+    return *v;
+  };
+  runtime::UniqueOptions options{integer(1) != 0, integer(2) != 0, integer(3) != 0, integer(4) != 0};
+  if (args.size() > 5) options.axis = integer(5);
+  return runtime::unique(*tensor_of(args[0], "unique"), options);
+}
+
 }  // namespace
 
 std::vector<runtime::Value> GraphInterpreter::Machine::eval_all(std::span<const RExpr> args, Environment& env) {
@@ -38,6 +51,7 @@ std::vector<runtime::Value> GraphInterpreter::Machine::eval_all(std::span<const 
 runtime::Value GraphInterpreter::Machine::host(const std::string& name, std::span<const runtime::Value> args) {
   auto at = options.functions.find(name);
   if (at == options.functions.end() && name == kTensorToShape) return shape_from(args[0]);
+  if (at == options.functions.end() && name == "vm.builtin.unique") return unique_of(args);
   if (at == options.functions.end()) {
     std::vector<std::string> names;
     for (const auto& [known, f] : options.functions) names.push_back(known);
@@ -227,6 +241,7 @@ runtime::Value GraphInterpreter::Machine::call(const RCall& c, Environment& env)
          const runtime::Dims& dims = a[0].as<runtime::Shape>()->dims;
          return Tensor::of(std::vector<int64_t>(dims.begin(), dims.end()), {static_cast<int64_t>(dims.size())}, i64);
        }},
+      {"unique", [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) { return unique_of(a); }},
       {"to_vdevice", [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) { return a[0]; }},
       {"hint_on_device", [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) { return a[0]; }},
       {"builtin.stop_lift_params",

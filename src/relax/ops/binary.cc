@@ -53,6 +53,18 @@ StructInfo infer_arithmetic(const CallInfo& in) {
              .hint = "cast one of them with astype"});
   return infer_broadcast(in, a.is_void() || b.is_void() ? DType::Void() : a);
 }
+StructInfo infer_of_floats(const CallInfo& in) {
+  for (const DType dtype : {operand(in, 0).dtype, operand(in, 1).dtype})
+    if (!dtype.is_void() && !dtype.is_float())
+      in.fail({.what = text("an operand is ", dtype), .needs = "floats", .hint = "cast it with astype"});
+  return infer_arithmetic(in);
+}
+StructInfo infer_of_integers(const CallInfo& in) {
+  for (const DType dtype : {operand(in, 0).dtype, operand(in, 1).dtype})
+    if (!dtype.is_void() && !dtype.is_integer())
+      in.fail({.what = text("an operand is ", dtype), .needs = "integers", .hint = "cast it with astype"});
+  return infer_arithmetic(in);
+}
 StructInfo infer_logical(const CallInfo& in) {
   infer_arithmetic(in);
   return infer_broadcast(in, boolean);
@@ -87,6 +99,17 @@ Expr divide_values(Expr a, Expr b) { return div(std::move(a), std::move(b)); }
 /// Floats are divided and rounded down.
 Expr floor_divide_values(Expr a, Expr b) {
   return a->dtype.is_float() ? math("floor", div(a, b)) : floordiv(std::move(a), std::move(b));
+}
+/// What is left when the quotient is rounded towards 0: its sign is that of a.
+Expr mod_values(Expr a, Expr b) {
+  return a->dtype.is_float() ? math("fmod", a, b) : truncmod(std::move(a), std::move(b));
+}
+/// What is left when the quotient is rounded down: its sign is that of b.
+Expr floor_mod_values(Expr a, Expr b) {
+  if (!a->dtype.is_float()) return floormod(std::move(a), std::move(b));
+  const Expr rest = math("fmod", a, b), zero = constant(0, a->dtype);
+  const Expr other_sign = make<NE>(lt(rest, zero), lt(b, zero));
+  return select(logical_and(ne(rest, zero), other_sign), rest + b, rest);
 }
 Expr power_values(Expr a, Expr b) { return math("pow", a, b); }
 Expr logical(Expr a, Expr b, Expr (*f)(Expr, Expr)) { return f(cast_to(boolean, a), cast_to(boolean, b)); }
@@ -138,6 +161,8 @@ std::vector<OpDef> binary_ops() {
   arithmetic("multiply", [](Expr a, Expr b) { return a * b; });
   arithmetic("divide", divide_values);
   arithmetic("floor_divide", floor_divide_values);
+  arithmetic("mod", mod_values);
+  arithmetic("floor_mod", floor_mod_values);
   arithmetic("power", power_values);
   arithmetic("minimum", [](Expr a, Expr b) { return sator::min(a, b); });
   arithmetic("maximum", [](Expr a, Expr b) { return sator::max(a, b); });
@@ -149,6 +174,10 @@ std::vector<OpDef> binary_ops() {
   arithmetic("bitwise_and", [](Expr a, Expr b) { return math("bitwise_and", a, b); });
   arithmetic("bitwise_or", [](Expr a, Expr b) { return math("bitwise_or", a, b); });
   arithmetic("bitwise_xor", xor_values);
+  // Errors: operands that are no integers; of the angle, no floats.
+  ops.push_back(binary("left_shift", infer_of_integers, [](Expr a, Expr b) { return math("shift_left", a, b); }));
+  ops.push_back(binary("right_shift", infer_of_integers, [](Expr a, Expr b) { return math("shift_right", a, b); }));
+  ops.push_back(binary("atan2", infer_of_floats, [](Expr a, Expr b) { return math("atan2", a, b); }));
   auto comparison = [&](const char* name, BinaryFn f) { ops.push_back(binary(name, infer_comparison, f)); };
   comparison("equal", eq);
   comparison("not_equal", ne);

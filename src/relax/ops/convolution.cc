@@ -6,6 +6,7 @@
 #include "relax/ops/formula.h"
 #include "relax/ops/infer.h"
 #include "relax/ops/layout.h"
+#include "relax/ops/table.h"
 
 namespace sator::relax {
 
@@ -177,13 +178,22 @@ Tensor compute_conv(const ConvAttrs<N>& a, const TeInputs& in) {
   });
 }
 
-/// Layouts with split axes, or another one for the output, have no formula: LegalizeOps leaves such calls to others.
+/// The convolution in the layout of its data, permuted where its result has another one. Layouts with split axes have no
+/// formula: LegalizeOps leaves such calls to others.
 template <int N>
 RExpr legalize_conv(const RCallRef& call, BlockBuilder& b) {
   auto a = read_attrs<ConvAttrs<N>>(call->attrs);
-  auto data = Layout::parse(a.data_layout), kernel = Layout::parse(a.kernel_layout);
-  if (a.out() != a.data_layout || data->is_split() || kernel->is_split()) return nullptr;
-  return b.legalize_by_formula(call);
+  auto data = Layout::parse(a.data_layout), kernel = Layout::parse(a.kernel_layout), out = Layout::parse(a.out());
+  if (data->is_split() || kernel->is_split() || out->is_split()) return nullptr;
+  if (a.out() == a.data_layout) return b.legalize_by_formula(call);
+  Attrs attrs = call->attrs;
+  attrs["out_layout"] = attrs.at("data_layout");
+  const RCallRef plain = cast<RCall>(b.normalize(relax::call(call->op, call->args, std::move(attrs))));
+  const RExpr result = b.legalize_by_formula(plain);
+  if (!result) return nullptr;
+  std::vector<Value> axes;
+  for (const Layout::Axis& axis : out->axes()) axes.emplace_back(static_cast<int64_t>(data->position(axis.letter)));
+  return make_call("permute_dims", {Value(RExpr(b.emit(result))), Value(std::move(axes))});
 }
 
 template <int N>

@@ -12,6 +12,7 @@ std::vector<OpDef> shape_ops();
 std::vector<OpDef> rearrange_ops();
 std::vector<OpDef> layout_transform_ops();
 std::vector<OpDef> index_ops();
+std::vector<OpDef> gather_ops();
 std::vector<OpDef> linear_algebra_ops();
 std::vector<OpDef> statistical_ops();
 std::vector<OpDef> search_ops();

@@ -140,6 +140,11 @@ Tensor transpose(const Tensor& x, std::vector<int64_t> axes) {
 
 // ---- Reductions ----
 
+Indices at_axis(Indices i, size_t axis, Expr at) {
+  i[axis] = std::move(at);
+  return i;
+}
+
 Indices without(const Indices& i, const std::vector<int64_t>& gone) {
   Indices out;
   for (size_t d = 0; d < i.size(); ++d) {

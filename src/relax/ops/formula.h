@@ -59,6 +59,10 @@ te::Tensor pad(const te::Tensor& x, const std::vector<int64_t>& before, const st
 te::Tensor gather(const te::Naming& naming, const te::Tensor& x, std::vector<Expr> shape,
                   FunctionRef<te::Indices(const te::Indices&)> index);
 
+/// An axis counted from the front, where one below 0 counts from the end; an index with another position along that axis.
+inline size_t from_front(int64_t axis, int64_t rank) { return static_cast<size_t>(axis < 0 ? axis + rank : axis); }
+te::Indices at_axis(te::Indices i, size_t axis, Expr at);
+
 /// i without the axes of `gone`; only those of them.
 te::Indices without(const te::Indices& i, const std::vector<int64_t>& gone);
 te::Indices only(const te::Indices& i, const std::vector<int64_t>& kept);

@@ -1,4 +1,4 @@
-// Ops that join, cut, repeat and scatter tensors.
+// Ops that join, cut and repeat tensors.
 #include <algorithm>
 
 #include "relax/ops/families.h"
@@ -11,13 +11,6 @@ namespace {
 
 using te::Indices;
 using te::Tensor;
-
-/// i with another index along one axis.
-Indices at_axis(Indices i, size_t axis, Expr index) {
-  i[axis] = std::move(index);
-  return i;
-}
-size_t from_front(int64_t axis, int64_t rank) { return static_cast<size_t>(axis < 0 ? axis + rank : axis); }
 
 // ---- concat ----
 
@@ -99,6 +92,55 @@ Tensor compute_concat(const ConcatAttrs& a, const TeInputs& in) {
       at = at - tensors[t - 1].shape()[axis];
       value = if_then_else(ge(at, dim(0)), tensors[t](at_axis(i, axis, at)), value);
     }
+    return value;
+  });
+}
+
+// ---- stack ----
+
+struct StackAttrs {
+  int64_t axis = 0;  ///< of the result: the new one
+  static constexpr auto fields() { return std::tuple{attr("axis", &StackAttrs::axis)}; }
+};
+
+StructInfo infer_stack(const StackAttrs& a, const CallInfo& in) {
+  const std::vector<Ref<const TensorInfo>> tensors = in.tensors(0);
+  if (tensors.empty()) in.fail({.what = "there are no tensors", .needs = "at least one", .hint = "give the tensors"});
+  const TensorInfo& first = *tensors[0];
+  for (const auto& t : tensors) {
+    if (!t->dtype.is_void() && !first.dtype.is_void() && t->dtype != first.dtype)
+      in.fail({.what = text("tensors of ", first.dtype, " and ", t->dtype),
+               .needs = "equal dtypes",
+               .hint = "cast with astype"});
+    if (t->ndim >= 0 && first.ndim >= 0 && t->ndim != first.ndim)
+      in.fail({.what = text("tensors of rank ", first.ndim, " and ", t->ndim),
+               .needs = "equal shapes",
+               .hint = "reshape first"});
+    const auto shape = explicit_shape(*t), of_first = explicit_shape(first);
+    if (!shape || !of_first) continue;
+    for (size_t d = 0; d < shape->size(); ++d)
+      if (in.arith().prove(make<NE>((*shape)[d], (*of_first)[d])))
+        in.fail({.what = text("two tensors differ along axis ", d),
+                 .needs = "equal shapes",
+                 .hint = "slice or pad one of them"});
+  }
+  if (first.ndim < 0) return tensor_info(first.dtype, -1, first.vdevice);
+  const int axis = in.axis(a.axis, first.ndim + 1);
+  auto shape = explicit_shape(first);
+  if (shape) shape->insert(shape->begin() + axis, dim(static_cast<int64_t>(tensors.size())));
+  return tensor_of(shape, first.ndim + 1, first.dtype, first.vdevice);
+}
+
+Tensor compute_stack(const StackAttrs& a, const TeInputs& in) {
+  const std::vector<Tensor>& tensors = in.tensors(0);
+  const size_t axis = from_front(a.axis, tensors[0].rank() + 1);
+  std::vector<Expr> shape = tensors[0].shape();
+  shape.insert(shape.begin() + static_cast<long>(axis), dim(static_cast<int64_t>(tensors.size())));
+  return te::compute({.name = "T_stack"}, shape, [&](const Indices& i) {
+    const Indices at = without(i, {static_cast<int64_t>(axis)});
+    Expr value = tensors.back()(at);
+    for (size_t t = tensors.size() - 1; t-- > 0;)
+      value = if_then_else(eq(i[axis], dim(static_cast<int64_t>(t))), tensors[t](at), value);
     return value;
   });
 }
@@ -295,86 +337,6 @@ Tensor compute_flip(const FlipAttrs& a, const TeInputs& in) {
   });
 }
 
-// ---- scatter_elements ----
-
-struct ScatterElementsAttrs {
-  int64_t axis = 0;
-  std::string reduction = "update";  ///< update | add | mul | mean | max | min
-  static constexpr auto fields() {
-    return std::tuple{attr("axis", &ScatterElementsAttrs::axis), attr("reduction", &ScatterElementsAttrs::reduction)};
-  }
-};
-
-StructInfo infer_scatter_elements(const ScatterElementsAttrs& a, const CallInfo& in) {
-  const TensorInfo &data = in.tensor(0), &indices = in.tensor(1), &updates = in.tensor(2);
-  if (data.ndim >= 0) in.axis(a.axis, data.ndim);
-  if (data.ndim < 0) return tensor_info(data.dtype, -1, data.vdevice);
-  for (const TensorInfo* t : {&indices, &updates}) {
-    if (indices.ndim >= 0 && updates.ndim >= 0 && t->ndim != data.ndim)
-      in.fail({.what = text("tensors of rank ", data.ndim, " and ", t->ndim),
-               .needs = "data, indices and updates of one rank",
-               .hint = "reshape them"});
-  }
-  if (!data.dtype.is_void() && !updates.dtype.is_void() && data.dtype != updates.dtype)
-    in.fail({.what = text("data is ", data.dtype, ", updates are ", updates.dtype),
-             .needs = "equal dtypes",
-             .hint = "cast with astype"});
-  if (!indices.dtype.is_void() && !indices.dtype.is_integer())
-    in.fail({.what = text("indices are ", indices.dtype), .needs = "an integer dtype", .hint = "cast to int64"});
-  auto i = explicit_shape(indices), u = explicit_shape(updates);
-  if (i && u) {
-    for (size_t d = 0; d < i->size() && d < u->size(); ++d) {
-      if (in.arith().prove(make<NE>((*i)[d], (*u)[d])))
-        in.fail({.what = text("indices and updates differ along axis ", d),
-                 .needs = "equal shapes",
-                 .hint = "slice one of them"});
-    }
-  }
-  return tensor_of(explicit_shape(data), data.ndim, data.dtype, data.vdevice);
-}
-
-Expr combined(const std::string& reduction, const Expr& old, const Expr& update) {
-  if (reduction == "update") return update;
-  if (reduction == "add") return old + update;
-  if (reduction == "mul") return old * update;
-  if (reduction == "mean") return div(old + update, constant(2, old->dtype));
-  if (reduction == "max") return max(old, update);
-  if (reduction == "min") return min(old, update);
-  fail({.what = text("scatter_elements: reduction ", string_literal(reduction)),
-        .needs = "update, add, mul, mean, max or min",
-        .hint = "choose one of these"});
-}
-
-/// First a copy of data; then, position by position in the order of `indices`, its elements are updated.
-Tensor compute_scatter_elements(const ScatterElementsAttrs& a, const TeInputs& in) {
-  const Tensor &data = in.tensor(0), &indices = in.tensor(1), &updates = in.tensor(2);
-  size_t axis = from_front(a.axis, data.rank());
-  auto statement = [=](const std::vector<BufferRef>& b) {
-    auto nest = [](const std::vector<Expr>& shape, const std::string& prefix, auto&& body) {
-      std::vector<VarRef> loops;
-      Indices i;
-      for (size_t d = 0; d < shape.size(); ++d) {
-        loops.push_back(make_var(text(prefix, d), i64));
-        i.push_back(loops.back());
-      }
-      tir::Stmt s = body(i);
-      for (size_t d = shape.size(); d-- > 0;) s = tir::for_loop(loops[d], shape[d], s);
-      return s;
-    };
-    tir::Stmt copy = nest(data.shape(), "i", [&](const Indices& i) { return tir::store(b[3], load(b[0], i), i); });
-    tir::Stmt update = nest(indices.shape(), "j", [&](const Indices& j) {
-      Expr index = load(b[1], j);
-      Expr from_front = index + cast_to(index->dtype, lt(index, constant(0, index->dtype))) *
-                                    cast_to(index->dtype, data.shape()[axis]);
-      Indices at = at_axis(j, axis, from_front);
-      return tir::store(b[3], combined(a.reduction, load(b[3], at), load(b[2], j)), at);
-    });
-    return tir::seq({copy, update});
-  };
-  return te::extern_stage(
-      "scatter_elements_generic", {data, indices, updates}, {{data.shape(), data.dtype(), "out_buf"}}, statement)[0];
-}
-
 }  // namespace
 
 std::vector<OpDef> rearrange_ops() {
@@ -405,11 +367,11 @@ std::vector<OpDef> rearrange_ops() {
        .attrs = attrs_of<FlipAttrs>(),
        .infer = with(infer_flip),
        .compute = with(compute_flip)},
-      {.name = "scatter_elements",
-       .inputs = {{"data"}, {"indices"}, {"updates"}},
-       .attrs = attrs_of<ScatterElementsAttrs>(),
-       .infer = with(infer_scatter_elements),
-       .compute = with(compute_scatter_elements)},
+      {.name = "stack",
+       .inputs = {{"tensors", InputKind::tensors}},
+       .attrs = attrs_of<StackAttrs>(),
+       .infer = with(infer_stack),
+       .compute = with(compute_stack)},
   };
 }
 

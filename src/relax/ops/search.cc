@@ -46,6 +46,37 @@ Tensor compute_where(const TeInputs& in) {
   });
 }
 
+// ---- masked_fill ----
+
+StructInfo infer_masked_fill(const CallInfo& in) {
+  const TensorInfo &x = in.tensor(0), &mask = in.tensor(1);
+  if (!mask.dtype.is_void() && !mask.dtype.is_bool())
+    in.fail({.what = text("the mask is ", mask.dtype), .needs = "bool", .hint = "compare with 0 first"});
+  if (!in.info(2).as<PrimInfo>() && in.tensor(2).ndim != 0)
+    in.fail({.what = "the value is not a tensor of rank 0", .needs = "a scalar", .hint = "use R.const(value, dtype)"});
+  const auto s = explicit_shape(x), m = explicit_shape(mask);
+  const int ndim = x.ndim < 0 || mask.ndim < 0 ? -1 : std::max(x.ndim, mask.ndim);
+  return tensor_of(s && m ? in.broadcast(*s, *m) : std::nullopt, ndim, x.dtype, x.vdevice);
+}
+
+/// A Python number as the value becomes a constant.
+RExpr build_masked_fill(const OpDef& op, BoundArgs args) {
+  Value& value = args.inputs[2];
+  if (value.as<int64_t>() || value.as<bool>() || value.as<double>())
+    value = scalar_constant(*to_double(value), value.as<double>() ? f32 : i64);
+  return build_call(op, std::move(args));
+}
+
+/// The value where the mask is true, else x.
+Tensor compute_masked_fill(const TeInputs& in) {
+  const Tensor &x = in.tensor(0), &mask = in.tensor(1);
+  const std::vector<Expr> shape = broadcast_shape(x.shape(), mask.shape());
+  return te::compute({.name = "T_masked_fill"}, shape, [&](const Indices& i) {
+    const Expr value = in.is_tensor(2) ? in.tensor(2)({}) : in.scalar(2);
+    return select(mask(broadcast_index(i, mask, shape)), cast_to(x.dtype(), value), x(broadcast_index(i, x, shape)));
+  });
+}
+
 // ---- sort, argsort, topk ----
 
 struct SortAttrs {
@@ -186,6 +217,84 @@ std::vector<Tensor> compute_topk(const TopKAttrs& a, const TeInputs& in) {
   return out;
 }
 
+// ---- median ----
+
+struct MedianAttrs {
+  std::optional<Axes> axis;  ///< nothing: all
+  bool keepdims = false;
+  static constexpr auto fields() {
+    return std::tuple{attr("axis", &MedianAttrs::axis), attr("keepdims", &MedianAttrs::keepdims)};
+  }
+  /// Along one axis the position of the median is a second result.
+  bool has_position() const { return axis && axis->size() == 1; }
+};
+
+StructInfo infer_median(const MedianAttrs& a, const CallInfo& in) {
+  const TensorInfo& x = in.tensor(0);
+  if (x.dtype.is_bool()) in.fail({.what = "the median of bools", .needs = "numbers", .hint = "cast with astype"});
+  std::vector<int> axes;
+  if (x.ndim >= 0)
+    for (int d = 0; d < x.ndim; ++d) axes.push_back(d);
+  if (a.axis && x.ndim >= 0) axes = in.axes(*a.axis, x.ndim);
+  auto shape = explicit_shape(x);
+  std::optional<std::vector<Expr>> out;
+  if (shape) {
+    out.emplace();
+    for (int d = 0; d < x.ndim; ++d) {
+      const Expr& extent = (*shape)[static_cast<size_t>(d)];
+      const bool gone = std::ranges::find(axes, d) != axes.end();
+      if (gone && is_zero(extent))
+        in.fail({.what = text("the median of nothing: axis ", d, " has an extent of 0"),
+                 .needs = "at least one element",
+                 .hint = "check the tensor"});
+      if (!gone || a.keepdims) out->push_back(gone ? dim(1) : extent);
+    }
+  }
+  const int ndim = x.ndim < 0 || a.keepdims ? x.ndim : x.ndim - static_cast<int>(axes.size());
+  const StructInfo value = tensor_of(out, ndim, x.dtype, x.vdevice);
+  return a.has_position() ? tuple_info({value, tensor_of(out, ndim, i64, x.vdevice)}) : value;
+}
+
+/// Of n elements in ascending order the one at (n - 1) / 2, the lower of two in the middle, and where it stands. A NaN counts
+/// as greater than all numbers, as it does for sort.
+std::vector<Tensor> compute_median(const MedianAttrs& a, const TeInputs& in) {
+  const Tensor& x = in.tensor(0);
+  const std::vector<int64_t> reduced = sorted_axes(a.axis, x.rank());
+  const std::vector<Expr> counts = only(x.shape(), reduced);
+  std::vector<Expr> rows_shape = without(x.shape(), reduced);
+  const size_t kept = rows_shape.size();
+  Expr count = dim(1);
+  for (const Expr& e : counts) count = count * e;
+  rows_shape.push_back(count);
+  const Tensor rows = te::compute({.name = "T_rows"}, rows_shape, [&](const Indices& i) {
+    const Indices inside = unravel(i[kept], counts);
+    Indices at;
+    size_t next = 0, next_inside = 0;
+    for (int64_t d = 0; d < x.rank(); ++d)
+      at.push_back(std::ranges::find(reduced, d) == reduced.end() ? i[next++] : inside[next_inside++]);
+    return x(at);
+  });
+  const Tensor rank = ranks(rows, kept, false);
+  auto at_middle = [&](DType dtype, const char* name, auto&& what) {
+    const std::vector<Expr> shape = a.keepdims ? [&] {
+      std::vector<Expr> all = x.shape();
+      for (const int64_t d : reduced) all[static_cast<size_t>(d)] = dim(1);
+      return all;
+    }()
+                                               : without(x.shape(), reduced);
+    tir::IterVarRef k = te::reduce_axis(count, "k");
+    return te::reduce({.name = name}, shape, [&](const Indices& i) {
+      Indices at = a.keepdims ? without(i, reduced) : i;
+      at.push_back(k->var);
+      const Expr is_middle = eq(rank(at), floordiv(count - 1, 2));
+      return te::reduce_sum(select(is_middle, what(at), constant(0, dtype)), {k});
+    });
+  };
+  std::vector<Tensor> out = {at_middle(x.dtype(), "T_median", [&](const Indices& at) { return rows(at); })};
+  if (a.has_position()) out.push_back(at_middle(i64, "T_median_index", [](const Indices& at) { return at.back(); }));
+  return out;
+}
+
 // ---- unique ----
 
 /// How many values there are is known at run time only, so no extents are inferred.
@@ -215,6 +324,14 @@ StructInfo infer_unique(const CallInfo& in) {
     if (flag(i)) out.push_back(x.ndim == 0 ? tensor_info({dim(1)}, i64, x.vdevice) : count);
   }
   return out.size() == 1 ? out[0] : tuple_info(out);
+}
+/// How many values there are is known after they were sorted: the runtime makes the tensors (runtime/unique.h).
+RExpr legalize_unique(const RCallRef& call, BlockBuilder&) {
+  const TensorInfo* x = call->args[0]->sinfo.as<TensorInfo>();
+  if (x->dtype.is_void() || (x->dtype.is_float() && !x->dtype.is_ieee_float() && !x->dtype.is_bfloat())) return nullptr;
+  std::vector<RExpr> args = {extern_func("vm.builtin.unique")};
+  args.insert(args.end(), call->args.begin(), call->args.end());
+  return relax::call(op_ref("call_pure_packed"), std::move(args), {}, {call->sinfo});
 }
 RExpr build_unique(const OpDef& op, BoundArgs args) {
   for (size_t i = 1; i < 5; ++i) {
@@ -281,6 +398,12 @@ std::vector<OpDef> search_ops() {
        .inputs = {{"condition"}, {"x1"}, {"x2"}},
        .infer = infer_where,
        .compute = with(compute_where)},
+      {.name = "masked_fill",
+       .inputs = {{"x"}, {"mask"}, {"value", InputKind::any}},
+       .infer = infer_masked_fill,
+       .compute = with(compute_masked_fill),
+       .build = build_masked_fill,
+       .scalar_constants = true},
       {.name = "sort",
        .inputs = {{"x"}},
        .attrs = attrs_of<SortAttrs>(),
@@ -296,10 +419,17 @@ std::vector<OpDef> search_ops() {
        .attrs = attrs_of<TopKAttrs>(),
        .infer = with(infer_topk),
        .compute = with(compute_topk)},
+      {.name = "median",
+       .inputs = {{"x"}},
+       .attrs = attrs_of<MedianAttrs>(),
+       .infer = with(infer_median),
+       .compute = with(compute_median)},
       {.name = "unique",
        .inputs =
            {{"x"}, flag("sorted"), flag("return_index"), flag("return_inverse"), flag("return_counts"), flag("axis")},
        .infer = infer_unique,
+       .legalize = legalize_unique,
+       .calls_library = true,
        .build = build_unique},
       {.name = "multinomial_from_uniform",
        .inputs = {{"prob"}, {"uniform_sample"}, {"sample_indices"}},

@@ -13,10 +13,10 @@ const std::vector<OpDef>& op_table() {
   static const std::vector<OpDef> table = [] {
     std::vector<OpDef> all;
     for (auto family :
-         {unary_ops,       binary_ops,         create_ops,      shape_ops,    rearrange_ops, layout_transform_ops,
-          index_ops,       linear_algebra_ops, statistical_ops, search_ops,   nn_ops,        norm_ops,
-          convolution_ops, pooling_ops,        attention_ops,   quantize_ops, image_ops,     collective_ops,
-          call_ops,        memory_ops,         grad_ops,        inspect_ops}) {
+         {unary_ops,      binary_ops,      create_ops,         shape_ops,       rearrange_ops, layout_transform_ops,
+          index_ops,      gather_ops,      linear_algebra_ops, statistical_ops, search_ops,    nn_ops,
+          norm_ops,       convolution_ops, pooling_ops,        attention_ops,   quantize_ops,  image_ops,
+          collective_ops, call_ops,        memory_ops,         grad_ops,        inspect_ops}) {
       for (OpDef& op : family()) all.push_back(std::move(op));
     }
     return all;

@@ -42,6 +42,9 @@ Value sort(VirtualMachine&, const Args&);     // (tensor, axis, descending, valu
 Value argsort(VirtualMachine&, const Args&);  // (tensor, axis, descending, indices)
 Value topk(VirtualMachine&, const Args&);     // (tensor, axis, descending, values, indices)
 
+/// (tensor, sorted, index, inverse, counts, [axis]) -> values, or a tuple (unique.h).
+Value unique(VirtualMachine&, const Args&);
+
 // Functions that oneDNN computes (dnnl.cc). With a profiler the kernel runs too, before it, and both times are recorded.
 Value dnnl(VirtualMachine&, const Args&);  // (kernel of the same meaning, operation (dnnl.h), operand..., result)
 

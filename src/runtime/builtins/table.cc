@@ -35,6 +35,7 @@ constexpr Builtin kBuiltins[] = {
     {"vm.builtin.sort", 4, 4, builtin::sort, "the elements along an axis in their order", true},
     {"vm.builtin.argsort", 4, 4, builtin::argsort, "where the elements of that order stand", true},
     {"vm.builtin.topk", 5, 5, builtin::topk, "the first elements of that order, and where they stand", true},
+    {"vm.builtin.unique", 5, 6, builtin::unique, "the values of a tensor, each once"},
 
     {"vm.builtin.dnnl", 5, -1, builtin::dnnl, "a product or convolution by oneDNN", true},
 

@@ -38,6 +38,7 @@ std::string drawn_attr(Draw& draw, const std::string& op, const std::string& nam
        [](Draw& d) { return "\"" + d.of<std::string>({"update", "add", "mul", "max", "min", "mean"}) + "\""; }},
       {"nn.nll_loss.reduction", [](Draw& d) { return "\"" + d.of<std::string>({"mean", "sum", "none"}) + "\""; }},
       {"ignore_index", [](Draw& d) { return sator::text(d.from(-1, 2)); }},
+      {"batch_dims", [](Draw&) { return std::string("0"); }},
       {"assume_inbound", [](Draw&) { return std::string("False"); }},  // the caller answers for it
       {"keepdims", flag},
       {"exclusive", flag},
@@ -198,17 +199,40 @@ std::string taken(GraphText& g) {
   }
   return "";
 }
-std::string scattered(GraphText& g) {
+/// A tensor, positions along one of its axes, and what is put there.
+std::string at_elements(GraphText& g, bool scatters) {
   TensorVar x = g.value([](const TensorVar& v) { return !v.dtype.is_bool() && !v.shape.empty(); });
   if (x.dtype.is_bool() || !can_be_param(x.shape)) return "";
   for (size_t d = 0; d < x.shape.size(); ++d) {
     if (!is_number(x.shape[d]) || number(x.shape[d]) < 3) continue;
     std::vector<std::string> where = x.shape;
     where[d] = sator::text(g.draw.from(1, 4));
-    std::string index = g.param(where, "int64");
-    return sator::text(x.name, ", ", index, ", ", g.param(where, sator::text(x.dtype)), ", axis=", d);
+    std::string out = x.name + ", " + g.param(where, "int64");
+    if (scatters) out += ", " + g.param(where, sator::text(x.dtype));
+    return sator::text(out, ", axis=", d);
   }
   return "";
+}
+/// A tensor, positions along its first axis, and what is put there.
+std::string at_rows(GraphText& g, bool scatters) {
+  TensorVar x = g.value([](const TensorVar& v) { return !v.dtype.is_bool() && !v.shape.empty(); });
+  if (x.dtype.is_bool() || !can_be_param(x.shape) || !is_number(x.shape[0]) || number(x.shape[0]) < 3) return "";
+  const std::string rows = sator::text(g.draw.from(1, 4));
+  std::string out = x.name + ", " + g.param(std::vector<std::string>{rows, "1"}, "int64");
+  if (!scatters) return out;
+  std::vector<std::string> shape = x.shape;
+  shape[0] = rows;
+  return out + ", " + g.param(shape, sator::text(x.dtype));
+}
+std::string shifted(GraphText& g) {
+  TensorVar x = g.value([](const TensorVar& v) { return v.dtype.is_integer(); }, "int32");
+  return sator::text(x.name, ", R.const(", g.draw.from(0, 7), ", \"", x.dtype, "\")");
+}
+std::string masked(GraphText& g) {
+  TensorVar x = g.any_value();
+  if (!can_be_param(x.shape)) return "";
+  TensorVar c = g.value([&](const TensorVar& v) { return v.dtype.is_bool() && v.shape == x.shape; }, "bool");
+  return sator::text(x.name, ", ", c.name, ", ", g.draw.from(-1, 3));
 }
 std::string chosen(GraphText& g) {
   TensorVar x = g.any_value();
@@ -310,7 +334,14 @@ const std::map<std::string, InputDraw>& input_rows() {
       {"logical_xor", of_bools},
       {"divide", dividend},
       {"floor_divide", dividend},
+      {"mod", dividend},
+      {"floor_mod", dividend},
       {"power", float_pair},
+      {"atan2", float_pair},
+      {"left_shift", shifted},
+      {"right_shift", shifted},
+      {"masked_fill", [](GraphText& g) { return masked(g); }},
+      {"median", [](GraphText& g) { return g.float_value().name; }},
       {"ewise_fma",
        [](GraphText& g) {
          TensorVar x = g.float_value();
@@ -348,7 +379,15 @@ const std::map<std::string, InputDraw>& input_rows() {
          return "(" + x.name + ", " + y.name + (g.draw.one_in(2) ? ", " + x.name + ")" : ")");
        }},
       {"take", taken},
-      {"scatter_elements", scattered},
+      {"stack",
+       [](GraphText& g) {
+         TensorVar x = g.any_value();
+         return "(" + x.name + ", " + x.name + (g.draw.one_in(2) ? ", " + x.name + ")" : ")");
+       }},
+      {"gather_elements", [](GraphText& g) { return at_elements(g, false); }},
+      {"gather_nd", [](GraphText& g) { return at_rows(g, false); }},
+      {"scatter_nd", [](GraphText& g) { return at_rows(g, true); }},
+      {"scatter_elements", [](GraphText& g) { return at_elements(g, true); }},
       {"strided_slice", sliced},
       {"dynamic_strided_slice",
        [](GraphText& g) {

@@ -28,13 +28,14 @@ bool names(const std::string& text, const std::string& variable) {
 }
 
 /// Ops whose result jumps where their argument changes a little.
-const std::set<std::string_view> kJumps = {"floor",       "ceil",          "round",       "sign",
-                                           "equal",       "not_equal",     "less",        "less_equal",
-                                           "greater",     "greater_equal", "argmax",      "argmin",
-                                           "sort",        "argsort",       "topk",        "floor_divide",
-                                           "astype",      "wrap_param",    "quantize",    "multinomial_from_uniform",
-                                           "logical_and", "logical_or",    "logical_xor", "logical_not",
-                                           "isnan",       "isinf",         "isfinite",    "full_like"};
+const std::set<std::string_view> kJumps = {
+    "floor",        "ceil",       "round",       "sign",        "equal",
+    "not_equal",    "less",       "less_equal",  "greater",     "greater_equal",
+    "argmax",       "argmin",     "sort",        "argsort",     "topk",
+    "floor_divide", "astype",     "wrap_param",  "quantize",    "multinomial_from_uniform",
+    "logical_and",  "logical_or", "logical_xor", "logical_not", "isnan",
+    "isinf",        "isfinite",   "full_like",   "mod",         "floor_mod",
+    "atan2",        "median",     "masked_fill"};
 /// Ops that move, pick or add elements: what they make of exact tensors is exact.
 const std::set<std::string_view> kExact = {"add",
                                            "subtract",

@@ -3,7 +3,7 @@
 
     op_cases.py            (needs NumPy; written with 1.24)
 
-One line per case:  {"op", "call": over x0, x1, ..., "in": [[dtype, shape, elements], ...], "out": the same, "tolerance"}.
+One line per case:  {"call": over x0, x1, ..., "in": [[dtype, shape, elements], ...], "out": the same, "tolerance": if not 2e-5}.
 Every op has at least five shapes; among them are axes of extent 0 and 1, and NaN where the op takes floats. Each reference is
 NumPy's function of that name where there is one, else the op's definition written with NumPy's element-wise functions and
 plain loops. Inputs are float32 (or what the op takes); references are computed in float64 and rounded once.
@@ -32,7 +32,7 @@ def array(shape, low=-2, high=2, dtype="float32", nan=False):
     return a
 
 
-def packed(a, digits=7):
+def packed(a, digits=6):
     """Outputs with as many digits as tolerances can see; inputs (digits 0) as short as they are exact."""
     a = np.asarray(a)
     def one(scalar):
@@ -45,7 +45,8 @@ def packed(a, digits=7):
             return "nan"
         if math.isinf(v):
             return "inf" if v > 0 else "-inf"
-        return float(f"{v:.{digits}g}" if digits else str(scalar))
+        v = float(f"{v:.{digits}g}" if digits else str(scalar))
+        return int(v) if v.is_integer() and abs(v) < 1e9 and str(v) != "-0.0" else v
     return [str(a.dtype), list(a.shape), [one(v) for v in a.reshape(-1)]]
 
 
@@ -57,8 +58,9 @@ def case(op, call, inputs, outputs, dtype=None, tolerance=2e-5):
     for o in outputs:
         o = np.asarray(o)
         rounded.append(o.astype(wanted) if o.dtype.kind == "f" or dtype else o)
-    lines.append({"op": op, "call": f"R.{op}({call})", "in": [packed(i, 0) for i in inputs],
-                  "out": [packed(o) for o in rounded], "tolerance": tolerance})
+    lines.append({"call": f"R.{op}({call})", "in": [packed(i, 0) for i in inputs], "out": [packed(o) for o in rounded]})
+    if tolerance != 2e-5:
+        lines[-1]["tolerance"] = tolerance
     counts[op] = counts.get(op, 0) + 1
 
 
@@ -593,6 +595,67 @@ for shape, size, method, mode, rounding, layout in [((2, 1, 2, 3), (3, 5), "line
     if layout == "NHWC":
         x, y = np.moveaxis(x, 1, -1), np.moveaxis(y, 1, -1)
     case("image.resize2d", f"x0, size={size}, layout=\"{layout}\", method=\"{method}\", coordinate_transformation_mode=\"{mode}\", rounding_method=\"{rounding}\", cubic_alpha=-0.5", [x], y)
+
+# ---- Of newer releases ----
+
+for layout in ("NHWC", "CNHW"):
+    x, w = array((2, 3, 4, 5)), array((2, 3, 2, 3))
+    y = np.einsum("nchwij,fcij->nfhw", np.lib.stride_tricks.sliding_window_view(wide(x), (2, 3), (2, 3)), wide(w))
+    case("nn.conv2d", f"x0, x1, out_layout=\"{layout}\"", [x, w], y.transpose(["NCHW".index(c) for c in layout]), tolerance=1e-4)
+for op, f in (("mod", np.fmod), ("floor_mod", np.mod)):
+    for a, b, nan in PAIRS:
+        x, y = array(a, -4, 4, nan=nan), array(b, 0.5, 3) * random.choice([-1, 1], b).astype("float32")
+        case(op, "x0, x1", [x, y], f(x, y))
+    x, y = array((3, 4), -9, 9, "int32"), array((4,), 1, 4, "int32") * np.array([1, -1, 1, -1], "int32")
+    case(op, "x0, x1", [x, y], f(x, y))
+for a, b, nan in PAIRS:
+    x, y = array(a, nan=nan), array(b)
+    case("atan2", "x0, x1", [x, y], np.arctan2(wide(x), wide(y)))
+for op, f in (("left_shift", np.left_shift), ("right_shift", np.right_shift)):
+    for a, b, nan in PAIRS:
+        x, y = array(a, -99, 99, "int32"), array(b, 0, 20, "int32")
+        case(op, "x0, x1", [x, y], f(x, y))
+for (a, b, nan), value in zip(PAIRS, [1.5, -2.0, 0, 7, 2]):
+    x, m = array(a, nan=nan), array(b, dtype="bool")
+    case("masked_fill", f"x0, x1, {value}", [x, m], np.where(m, np.float32(value), x))
+for shape, axis, keep in [((2, 3), 1, False), ((1,), None, False), ((4, 1, 2), [0], True), ((3, 4), None, True), ((2, 3, 3), [0, 2], False), ((0, 3), -1, False), ((5,), 0, False)]:
+    x = array(shape)
+    axes = tuple(range(len(shape))) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = tuple(a % len(shape) for a in axes)
+    rows = np.moveaxis(x, axes, range(-len(axes), 0))
+    rows = rows.reshape(rows.shape[:len(shape) - len(axes)] + (math.prod(shape[a] for a in axes),))
+    order = np.argsort(rows, -1, kind="stable")[..., (rows.shape[-1] - 1) // 2]
+    value = np.take_along_axis(rows, order[..., None], -1)[..., 0]  # the lower one of two in the middle
+    kept = [1 if a in axes else n for a, n in enumerate(shape)] if keep else value.shape
+    results = [value.reshape(kept)] + ([order.reshape(kept)] if axis is not None and len(axes) == 1 else [])
+    case("median", f"x0, axis={axis}, keepdims={keep}", [x], results)
+for shape, of, axis in [((2, 3), (2, 5), 1), ((3, 4), (2, 4), 0), ((5,), (5,), -1), ((2, 3, 2), (2, 1, 2), 1), ((4, 1), (0, 1), 0)]:
+    x, i = array(shape, nan=True), array(of, -shape[axis], shape[axis] - 1, "int64")
+    case("gather_elements", f"x0, x1, axis={axis}", [x, i], np.take_along_axis(x, i, axis))
+for shape, of, batch in [((3, 4), (5, 2), 0), ((3, 4), (2, 1), 0), ((2, 3, 4), (2, 2, 1), 1), ((5,), (1, 2, 1), 0), ((3, 2, 2), (0, 2), 0), ((2, 3), (2, 1), 1)]:
+    x, i = array(shape, nan=True), np.stack([random.integers(-n, n, of[:-1]) for n in shape[batch:batch + of[-1]]], -1).astype("int64")
+    y = np.array([x[tuple(at[:batch]) + tuple(i[at])] for at in np.ndindex(*of[:-1])], "float32")
+    case("gather_nd", f"x0, x1, batch_dims={batch}", [x, i], y.reshape(of[:-1] + shape[batch + of[-1]:]))
+for shape, of, reduction in [((5, 3), (2, 1), "update"), ((3, 4), (6, 2), "add"), ((4,), (2, 2, 1), "max"), ((2, 2, 2), (3, 2), "mul"), ((3, 4), (0, 1), "min"), ((4, 2), (3, 1), "min")]:
+    x, i = array(shape), np.stack([random.integers(-n, n, of[:-1]) for n in shape[:of[-1]]], -1).astype("int64")
+    u, y = array(of[:-1] + shape[of[-1]:]), x.copy()
+    combine = {"update": lambda old, new: new, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[reduction]
+    for at in np.ndindex(*of[:-1]):
+        y[tuple(i[at])] = combine(y[tuple(i[at])], u[at])
+    case("scatter_nd", f"x0, x1, x2, reduction=\"{reduction}\"", [x, i, u], y)
+for shape, n, axis in [((2, 3), 2, 0), ((1,), 3, 1), ((0, 3), 2, -1), ((4, 1, 2), 2, 1), ((5,), 1, 0)]:
+    parts = [array(shape, nan=True) for _ in range(n)]
+    case("stack", "(" + "".join(f"x{k}, " for k in range(n)) + f"), axis={axis}", parts, np.stack(parts, axis))
+for shape, flags, axis in [((7,), "tttt", None), ((3, 4), "tftf", None), ((6, 2), "tttt", 0), ((2, 5), "tfft", -1), ((0,), "tttt", None), ((5,), "ffff", None)]:
+    x = np.round(array(shape, 0, 2, nan=axis is None)).astype("float32")
+    sort, index, inverse, count = (f == "t" for f in flags)
+    all_of = list(np.unique(x, True, True, True, axis))
+    if not sort:
+        all_of[0] = np.take(x.reshape(-1), np.sort(all_of[1]))
+    all_of[2] = all_of[2].reshape(-1)
+    wanted = [all_of[0]] + [r for r, w in zip(all_of[1:], (index, inverse, count)) if w]
+    words = "".join(f", {name}={value}" for name, value in zip(("sorted", "return_index", "return_inverse", "return_counts"), (sort, index, inverse, count)))
+    case("unique", "x0" + words + ("" if axis is None else f", axis={axis}"), [x], wanted)
 
 with open(Path(__file__).with_name("op_cases.jsonl"), "w") as out:
     for line in lines:

@@ -1,0 +1,282 @@
+// Ops that pick or replace the elements at positions that a tensor holds. A position below 0 counts from the end; one outside
+// of the tensor is an error of the program.
+#include "relax/ops/families.h"
+#include "relax/ops/formula.h"
+#include "relax/ops/infer.h"
+
+namespace sator::relax {
+
+namespace {
+
+using te::Indices;
+using te::Tensor;
+
+/// A position of Python's kind, counted from the front.
+Expr counted_from_front(const Expr& index, const Expr& extent) {
+  return index + cast_to(index->dtype, lt(index, constant(0, index->dtype))) * cast_to(index->dtype, extent);
+}
+
+void need_integer_indices(const CallInfo& in, size_t i) {
+  const DType dtype = in.tensor(i).dtype;
+  if (!dtype.is_void() && !dtype.is_integer())
+    in.fail({.what = text("indices are ", dtype), .needs = "an integer dtype", .hint = "cast to int64"});
+}
+
+// ---- gather_elements ----
+
+struct GatherElementsAttrs {
+  int64_t axis = 0;
+  static constexpr auto fields() { return std::tuple{attr("axis", &GatherElementsAttrs::axis)}; }
+};
+
+StructInfo infer_gather_elements(const GatherElementsAttrs& a, const CallInfo& in) {
+  const TensorInfo &data = in.tensor(0), &indices = in.tensor(1);
+  need_integer_indices(in, 1);
+  if (data.ndim >= 0) in.axis(a.axis, data.ndim);
+  if (data.ndim >= 0 && indices.ndim >= 0 && data.ndim != indices.ndim)
+    in.fail({.what = text("data has rank ", data.ndim, ", indices have rank ", indices.ndim),
+             .needs = "one rank",
+             .hint = "reshape one of them"});
+  const auto d = explicit_shape(data), i = explicit_shape(indices);
+  for (size_t k = 0; d && i && k < d->size(); ++k)
+    if (k != static_cast<size_t>(in.axis(a.axis, data.ndim)) && in.arith().prove(lt((*d)[k], (*i)[k])))
+      in.fail({.what = text("indices are longer than data along axis ", k),
+               .needs = "indices inside of data along all axes but the gathered one",
+               .hint = "slice the indices"});
+  return tensor_of(i, indices.ndim, data.dtype, data.vdevice);
+}
+
+Tensor compute_gather_elements(const GatherElementsAttrs& a, const TeInputs& in) {
+  const Tensor &data = in.tensor(0), &indices = in.tensor(1);
+  const size_t axis = from_front(a.axis, data.rank());
+  return gather({.name = "T_gather"}, data, indices.shape(), [&](const Indices& i) {
+    return at_axis(i, axis, counted_from_front(indices(i), data.shape()[axis]));
+  });
+}
+
+// ---- gather_nd ----
+
+struct GatherNdAttrs {
+  int64_t batch_dims = 0;  ///< leading axes that data and indices share
+  static constexpr auto fields() { return std::tuple{attr("batch_dims", &GatherNdAttrs::batch_dims)}; }
+};
+
+/// How many axes of data a row of the indices names; nothing if that is not known.
+std::optional<int64_t> named_axes(const CallInfo& in, int64_t batch_dims) {
+  const TensorInfo &data = in.tensor(0), &indices = in.tensor(1);
+  const auto shape = explicit_shape(indices);
+  if (indices.ndim == 0)
+    in.fail({.what = "indices have rank 0", .needs = "one axis at least, of positions", .hint = "reshape them"});
+  if (!shape || shape->empty() || !as_int(shape->back())) return {};
+  const int64_t named = *as_int(shape->back());
+  if (data.ndim >= 0 && named + batch_dims > data.ndim)
+    in.fail({.what = text("indices name ",
+                          named,
+                          " axes of a tensor of rank ",
+                          data.ndim,
+                          batch_dims ? text(" after ", batch_dims, " batch axes") : ""),
+             .needs = "as many positions in a row as data has axes, or fewer",
+             .hint = "check the last axis of the indices"});
+  return named;
+}
+
+StructInfo infer_gather_nd(const GatherNdAttrs& a, const CallInfo& in) {
+  const TensorInfo &data = in.tensor(0), &indices = in.tensor(1);
+  need_integer_indices(in, 1);
+  if (a.batch_dims < 0 || (data.ndim >= 0 && a.batch_dims > data.ndim) ||
+      (indices.ndim >= 0 && a.batch_dims >= indices.ndim))
+    in.fail({.what = text("batch_dims is ", a.batch_dims),
+             .needs = "0 or more, less than the rank of the indices, and not more than that of data",
+             .hint = "use 0 where they share no axes"});
+  const auto named = named_axes(in, a.batch_dims);
+  if (!named || data.ndim < 0 || indices.ndim < 0) return tensor_info(data.dtype, -1, data.vdevice);
+  const int ndim = indices.ndim - 1 + data.ndim - static_cast<int>(a.batch_dims + *named);
+  const auto d = explicit_shape(data), i = explicit_shape(indices);
+  if (!d || !i) return tensor_info(data.dtype, ndim, data.vdevice);
+  for (int64_t b = 0; b < a.batch_dims; ++b)
+    if (in.arith().prove(make<NE>((*d)[static_cast<size_t>(b)], (*i)[static_cast<size_t>(b)])))
+      in.fail({.what = text("data and indices differ along batch axis ", b),
+               .needs = "equal extents of the batch axes",
+               .hint = "broadcast one of them"});
+  std::vector<Expr> out(i->begin(), i->end() - 1);
+  out.insert(out.end(), d->begin() + a.batch_dims + *named, d->end());
+  return tensor_info(std::move(out), data.dtype, data.vdevice);
+}
+
+/// Element [i..., j...] of the result is that of data at [first batch_dims of i, indices[i...], j...].
+Tensor compute_gather_nd(const GatherNdAttrs& a, const TeInputs& in) {
+  const Tensor &data = in.tensor(0), &indices = in.tensor(1);
+  const int64_t named = *as_int(indices.shape().back()), front = indices.rank() - 1;
+  return gather({.name = "T_gather_nd"}, data, in.out_shape(), [&](const Indices& i) {
+    Indices at(i.begin(), i.begin() + a.batch_dims), row(i.begin(), i.begin() + front);
+    for (int64_t k = 0; k < named; ++k) {
+      Indices position = row;
+      position.push_back(dim(k));
+      at.push_back(counted_from_front(indices(position), data.dim(a.batch_dims + k)));
+    }
+    at.insert(at.end(), i.begin() + front, i.end());
+    return at;
+  });
+}
+
+// ---- scatter_elements ----
+
+struct ScatterElementsAttrs {
+  int64_t axis = 0;
+  std::string reduction = "update";  ///< update | add | mul | mean | max | min
+  static constexpr auto fields() {
+    return std::tuple{attr("axis", &ScatterElementsAttrs::axis), attr("reduction", &ScatterElementsAttrs::reduction)};
+  }
+};
+
+StructInfo infer_scatter_elements(const ScatterElementsAttrs& a, const CallInfo& in) {
+  const TensorInfo &data = in.tensor(0), &indices = in.tensor(1), &updates = in.tensor(2);
+  if (data.ndim >= 0) in.axis(a.axis, data.ndim);
+  if (data.ndim < 0) return tensor_info(data.dtype, -1, data.vdevice);
+  for (const TensorInfo* t : {&indices, &updates}) {
+    if (indices.ndim >= 0 && updates.ndim >= 0 && t->ndim != data.ndim)
+      in.fail({.what = text("tensors of rank ", data.ndim, " and ", t->ndim),
+               .needs = "data, indices and updates of one rank",
+               .hint = "reshape them"});
+  }
+  if (!data.dtype.is_void() && !updates.dtype.is_void() && data.dtype != updates.dtype)
+    in.fail({.what = text("data is ", data.dtype, ", updates are ", updates.dtype),
+             .needs = "equal dtypes",
+             .hint = "cast with astype"});
+  need_integer_indices(in, 1);
+  auto i = explicit_shape(indices), u = explicit_shape(updates);
+  if (i && u) {
+    for (size_t d = 0; d < i->size() && d < u->size(); ++d) {
+      if (in.arith().prove(make<NE>((*i)[d], (*u)[d])))
+        in.fail({.what = text("indices and updates differ along axis ", d),
+                 .needs = "equal shapes",
+                 .hint = "slice one of them"});
+    }
+  }
+  return tensor_of(explicit_shape(data), data.ndim, data.dtype, data.vdevice);
+}
+
+Expr combined(const char* op, const std::string& reduction, const Expr& old, const Expr& update) {
+  if (reduction == "update") return update;
+  if (reduction == "add") return old + update;
+  if (reduction == "mul") return old * update;
+  if (reduction == "mean") return div(old + update, constant(2, old->dtype));
+  if (reduction == "max") return max(old, update);
+  if (reduction == "min") return min(old, update);
+  fail({.what = text(op, ": reduction ", string_literal(reduction)),
+        .needs = "update, add, mul, mean, max or min",
+        .hint = "choose one of these"});
+}
+
+/// Loops over all indices of a shape around `body`.
+template <class Body>
+tir::Stmt nest(const std::vector<Expr>& shape, const char* prefix, Body&& body) {
+  std::vector<VarRef> loops;
+  Indices i;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    loops.push_back(make_var(text(prefix, d), i64));
+    i.push_back(loops.back());
+  }
+  tir::Stmt s = body(i);
+  for (size_t d = shape.size(); d-- > 0;) s = tir::for_loop(loops[d], shape[d], s);
+  return s;
+}
+
+tir::Stmt copied(const Tensor& data, const BufferRef& from, const BufferRef& to) {
+  return nest(data.shape(), "i", [&](const Indices& i) { return tir::store(to, load(from, i), i); });
+}
+
+/// First a copy of data; then, position by position in the order of `indices`, its elements are updated.
+Tensor compute_scatter_elements(const ScatterElementsAttrs& a, const TeInputs& in) {
+  const Tensor &data = in.tensor(0), &indices = in.tensor(1), &updates = in.tensor(2);
+  size_t axis = from_front(a.axis, data.rank());
+  auto statement = [=](const std::vector<BufferRef>& b) {
+    tir::Stmt update = nest(indices.shape(), "j", [&](const Indices& j) {
+      Indices at = at_axis(j, axis, counted_from_front(load(b[1], j), data.shape()[axis]));
+      return tir::store(b[3], combined("scatter_elements", a.reduction, load(b[3], at), load(b[2], j)), at);
+    });
+    return tir::seq({copied(data, b[0], b[3]), update});
+  };
+  return te::extern_stage(
+      "scatter_elements_generic", {data, indices, updates}, {{data.shape(), data.dtype(), "out_buf"}}, statement)[0];
+}
+
+// ---- scatter_nd ----
+
+struct ScatterNdAttrs {
+  std::string reduction = "update";  ///< update | add | mul | mean | max | min
+  static constexpr auto fields() { return std::tuple{attr("reduction", &ScatterNdAttrs::reduction)}; }
+};
+
+StructInfo infer_scatter_nd(const ScatterNdAttrs&, const CallInfo& in) {
+  const TensorInfo &data = in.tensor(0), &indices = in.tensor(1), &updates = in.tensor(2);
+  need_integer_indices(in, 1);
+  if (!data.dtype.is_void() && !updates.dtype.is_void() && data.dtype != updates.dtype)
+    in.fail({.what = text("data is ", data.dtype, ", updates are ", updates.dtype),
+             .needs = "equal dtypes",
+             .hint = "cast with astype"});
+  const auto named = named_axes(in, 0);
+  const auto d = explicit_shape(data), i = explicit_shape(indices), u = explicit_shape(updates);
+  if (named && d && i && u) {
+    std::vector<Expr> needed(i->begin(), i->end() - 1);
+    needed.insert(needed.end(), d->begin() + *named, d->end());
+    bool fits = needed.size() == u->size();
+    for (size_t k = 0; fits && k < needed.size(); ++k) fits = !in.arith().prove(make<NE>(needed[k], (*u)[k]));
+    if (!fits)
+      in.fail(
+          {.what = text("updates have the shape (", join(*u, ", "), ")"),
+           .needs = text("(", join(needed, ", "), "): a row of indices each, and data's axes that it does not name"),
+           .hint = "reshape or slice the updates"});
+  }
+  return tensor_of(d, data.ndim, data.dtype, data.vdevice);
+}
+
+/// First a copy of data; then, row by row of `indices`, what stands at that position is updated.
+Tensor compute_scatter_nd(const ScatterNdAttrs& a, const TeInputs& in) {
+  const Tensor &data = in.tensor(0), &indices = in.tensor(1), &updates = in.tensor(2);
+  const int64_t named = *as_int(indices.shape().back()), front = indices.rank() - 1;
+  auto statement = [=](const std::vector<BufferRef>& b) {
+    tir::Stmt update = nest(updates.shape(), "j", [&](const Indices& j) {
+      Indices at;
+      for (int64_t k = 0; k < named; ++k) {
+        Indices position(j.begin(), j.begin() + front);
+        position.push_back(dim(k));
+        at.push_back(counted_from_front(load(b[1], position), data.dim(k)));
+      }
+      at.insert(at.end(), j.begin() + front, j.end());
+      return tir::store(b[3], combined("scatter_nd", a.reduction, load(b[3], at), load(b[2], j)), at);
+    });
+    return tir::seq({copied(data, b[0], b[3]), update});
+  };
+  return te::extern_stage(
+      "scatter_nd_generic", {data, indices, updates}, {{data.shape(), data.dtype(), "out_buf"}}, statement)[0];
+}
+
+}  // namespace
+
+std::vector<OpDef> gather_ops() {
+  return {
+      {.name = "gather_elements",
+       .inputs = {{"data"}, {"indices"}},
+       .attrs = attrs_of<GatherElementsAttrs>(),
+       .infer = with(infer_gather_elements),
+       .compute = with(compute_gather_elements)},
+      {.name = "gather_nd",
+       .inputs = {{"data"}, {"indices"}},
+       .attrs = attrs_of<GatherNdAttrs>(),
+       .infer = with(infer_gather_nd),
+       .compute = with(compute_gather_nd)},
+      {.name = "scatter_elements",
+       .inputs = {{"data"}, {"indices"}, {"updates"}},
+       .attrs = attrs_of<ScatterElementsAttrs>(),
+       .infer = with(infer_scatter_elements),
+       .compute = with(compute_scatter_elements)},
+      {.name = "scatter_nd",
+       .inputs = {{"data"}, {"indices"}, {"updates"}},
+       .attrs = attrs_of<ScatterNdAttrs>(),
+       .infer = with(infer_scatter_nd),
+       .compute = with(compute_scatter_nd)},
+  };
+}
+
+}  // namespace sator::relax
