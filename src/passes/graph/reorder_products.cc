@@ -55,8 +55,19 @@ RExpr call_of(const char* op, std::vector<RExpr> args, const Attrs& attrs) {
 }
 RExpr transpose_of(const RExpr& e) { return make_call("permute_dims", {e}); }
 
+/// The expression, a sum of products of sizes, with sizes that have an upper bound at that bound, or at 0.
+Expr at_bounds(const Expr& work, const Attrs& bounds, bool upper) {
+  VarMap values;
+  for (const VarRef& v : vars_in(work))
+    if (const auto at = bounds.find(v->name); at != bounds.end())
+      if (const auto bound = as_int(cast<ExprNode>(at->second)))
+        values.emplace(v, int_imm(upper ? *bound : 0, v->dtype));
+  return substitute(work, values);
+}
+
 /// The chain in the better order; null where none is known to be better.
-RExpr better_order(Chain chain, const std::set<RVarRef>& compiled, arith::Analyzer& arith) {
+///   bounds   of symbolic sizes, by name: the function's tir_var_upper_bound
+RExpr better_order(Chain chain, const std::set<RVarRef>& compiled, const Attrs& bounds, arith::Analyzer& arith) {
   auto is_compiled = [&](const RExpr& e) {
     RVarRef v = sator::cast<RVar>(e);
     return v && compiled.contains(v);
@@ -94,14 +105,23 @@ RExpr better_order(Chain chain, const std::set<RVarRef>& compiled, arith::Analyz
   const Expr left_work = (r + k) * n * m, right_work = (m + n) * r * k;
   if (arith.prove(lt(left_work, right_work))) return left();
   if (arith.prove(lt(right_work, left_work))) return right();
+  // Work grows with each size: at the bounds on one side and without these sizes on the other it is compared safely.
+  auto is_less = [&](const Expr& x, const Expr& y) {
+    return !bounds.empty() && arith.prove(le(at_bounds(x, bounds, true), at_bounds(y, bounds, false)));
+  };
+  if (is_less(left_work, right_work)) return left();
+  if (is_less(right_work, left_work)) return right();
   return nullptr;
 }
 
 CallRewrite adjusted(const Function& f) {
-  return [compiled = known_when_compiled(f)](const RCallRef& call, const KnownValues& known) -> RExpr {
+  const auto given = f.attrs.find("tir_var_upper_bound");
+  const Dict* bounds = given == f.attrs.end() ? nullptr : given->second.as<Dict>();
+  return [compiled = known_when_compiled(f), bounds = bounds ? bounds->items : Attrs()](
+             const RCallRef& call, const KnownValues& known) -> RExpr {
     if (!is_op(call, "matmul")) return nullptr;
     for (const Chain& chain : chains_of(*call, known))
-      if (RExpr out = better_order(chain, compiled, known.arith())) return out;
+      if (RExpr out = better_order(chain, compiled, bounds, known.arith())) return out;
     return nullptr;
   };
 }
