@@ -38,7 +38,9 @@ struct Pass {
   std::vector<std::string> parameters = {};   ///< its arguments, in order
 };
 
-/// Every pass that `sator opt --passes` knows, in pipeline order.
+/// Passes of TVM and MLC-LLM that are refused when they are run: Error with the reason and what there is instead (refused.cc).
+std::vector<Pass> refused_passes();
+/// Every pass that `sator opt --passes` knows, in pipeline order, and those that are refused.
 const std::vector<Pass>& passes();
 /// Errors: no such pass; lists the nearest names.
 const Pass& pass_named(const std::string& name);

@@ -50,6 +50,7 @@ std::vector<Pass> with_lowering(std::vector<Pass> all) {
       if (std::ranges::find(all, lower.name, &Pass::name) == all.end()) all.push_back(over_programs(lower));
     }
   }
+  for (Pass& p : refused_passes()) all.push_back(std::move(p));
   return all;
 }
 

@@ -146,4 +146,29 @@ ModuleRef optimize_layout_transform(const ModuleRef& module, const PassContext&)
 /// The program that copies the beginning of each axis: [p0, ...] to [i0, ...], i0 <= p0.
 tir::PrimFuncRef remove_pad(size_t rank, DType dtype);
 
+// ---- What an engine or a library asks of a module (attach_serving.cc, in MLC-LLM's forms) ----
+
+/// A use of an item of a tuple, in dataflow blocks, takes the item where it stands.
+ModuleRef scatter_tuple_get_item(const ModuleRef& module, const PassContext&);
+/// Functions with the attribute WorkspaceSize take `workspace`, uint8 of the largest such size, as a last parameter; so do
+/// composites inside of them that have the attribute. Their callers allocate it once.
+ModuleRef allocate_workspace(const ModuleRef& module, const PassContext&);
+/// Private programs that are called by call_tir alone get what their root block allocates in global memory as parameters.
+ModuleRef lift_global_buffers(const ModuleRef& module, const PassContext&);
+/// softmax_with_temperature(logits: f32[batch_size, 1, vocab_size], temperature: f32[batch_size]): where the temperature is 0,
+/// the most likely tokens share all of the probability.
+///   config  "AttachSoftmaxWithTemperature.active_vocab_size": tokens from that id on have no probability (0: all are used)
+ModuleRef attach_softmax_with_temperature(const ModuleRef& module, const PassContext& ctx);
+/// apply_logit_bias_inplace, apply_penalty_inplace (presence, frequency, repetition), apply_bitmask_inplace.
+ModuleRef attach_logit_process_func(const ModuleRef& module, const PassContext&);
+/// {scatter,gather}_probs and {scatter,gather}_hidden_states(src, indices, dst), by rows.
+///   config  "AttachSpecDecodeAuxFuncs.dtype": of the hidden states (float32)
+ModuleRef attach_spec_decode_aux_funcs(const ModuleRef& module, const PassContext& ctx);
+/// alloc_embedding_tensor(): a tensor as `embed` returns it, at the upper bounds of its sizes.
+/// Errors: there is no embed; a size without a bound.
+ModuleRef attach_alloc_embedding_tensor_func(const ModuleRef& module, const PassContext& ctx);
+/// _metadata(): a JSON text; "memory_usage" has, by function, the bytes of its storages and allocations of constant size.
+///   config  "AttachMetadataWithMemoryUsage.metadata": a JSON object, as a text, that it is added to
+ModuleRef attach_metadata_with_memory_usage(const ModuleRef& module, const PassContext& ctx);
+
 }  // namespace sator::passes

@@ -144,6 +144,7 @@ std::span<const LowerPass> more_lower_passes() {
        any,
        any,
        combine_context_call},
+      {"RewriteUnsafeSelect", "makes branches of choices that may read memory", any, any, rewrite_unsafe_select},
       {"RemoveAssume", "drops what the program assumes", any, any, remove_assume},
       {"RemoveStoreUndef", "drops stores of undefined values", any, any, remove_store_undef},
       {"ReturnByStore",

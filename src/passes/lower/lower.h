@@ -121,6 +121,7 @@ tir::PrimFuncRef bf16_compute_legalize(const tir::PrimFuncRef& func, const Lower
 tir::PrimFuncRef bf16_storage_legalize(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef fp8_compute_legalize(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef fp8_storage_legalize(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef rewrite_unsafe_select(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef combine_context_call(const tir::PrimFuncRef& func, const LowerOptions&);
 
 }  // namespace sator::passes
