@@ -124,7 +124,10 @@ class TirFuser {
 
   BufferRef tensor_buffer(const TensorInfo& info, const std::string& name) {
     auto shape = relax::shape_of(info);
-    if (!shape) internal_error(text("FuseTIR: the shape of ", name, " is not known"));
+    if (!shape)
+      refuse(text("the shape of ", name, " is not known"),
+             "tensors of known shape",
+             "declare it as R.Tensor((...), dtype)");
     return make_buffer(name, *shape, info.dtype);
   }
 
@@ -146,7 +149,9 @@ class TirFuser {
         if (VarRef v = cast<Var>(e)) scalars_.push_back(v);
       }
     } else {
-      internal_error(text("FuseTIR: parameter ", name, " is neither a tensor nor a shape"));
+      refuse(text("parameter ", name, " is neither a tensor nor a shape"),
+             "tensors, tuples of them, and shapes",
+             "leave it out of the group");
     }
   }
 
@@ -168,7 +173,8 @@ class TirFuser {
         for (size_t i = t->items.size(); i-- > 0;) results.push_back(t->items[i]);
       } else if (RVarRef v = cast<RVar>(e)) {
         auto at = definition.find(v);
-        if (at == definition.end()) internal_error("FuseTIR: a function returns its own parameter");
+        if (at == definition.end())
+          refuse("a group returns its own parameter", "results that the group computes", "return it from the caller");
         if (at->second.as<RVar>() || at->second.as<relax::Tuple>())
           results.push_back(at->second);
         else
@@ -188,13 +194,19 @@ class TirFuser {
       values_[var] = buffers_of(value);
     } else if (const TupleGetItem* get = value.as<TupleGetItem>()) {
       const TupleInfo* info = get->tuple->sinfo.as<TupleInfo>();
-      if (!info) internal_error("FuseTIR: an item of what is no tuple");
+      if (!info)
+        refuse(
+            "a group takes an item of what is no tuple", "an item of a tuple", "match_cast it to R.Tuple(...) first");
       const Buffers all = buffers_of(get->tuple);
       auto begin = all.begin();
       for (int i = 0; i < get->index; ++i) begin += tensors_in(info->items[static_cast<size_t>(i)]);
       values_[var] = Buffers(begin, begin + tensors_in(info->items[static_cast<size_t>(get->index)]));
     } else {
-      internal_error("FuseTIR: a primitive function holds something that is no call_tir");
+      refuse(text("a group holds ",
+                  op_name(value).empty() ? "something" : "R." + op_name(value),
+                  ", which is no call of a tensor program"),
+             "functions with the attribute Primitive that call tensor programs alone",
+             "run LegalizeOps before FuseOps");
     }
   }
 
@@ -218,7 +230,9 @@ class TirFuser {
       }
       return all;
     }
-    internal_error("FuseTIR: an argument that is no variable");
+    refuse("a group calls a program with something else than a variable",
+           "variables as arguments",
+           "pass it as a parameter of the group");
   }
 
   Buffers make_results(const RVarRef& var, const RCall& call, const tir::PrimFunc& callee, const Buffers& inputs) {
@@ -267,7 +281,10 @@ class TirFuser {
     for (const VarRef& param : callee->params) {
       BufferRef formal = callee->buffer_of(param);
       if (!formal) continue;
-      if (next == actual.size()) internal_error(text("FuseTIR: ", gv->name, " has more tensors than its call"));
+      if (next == actual.size())
+        refuse(text(gv->name, " has more tensors than its call"),
+               "as many tensors as buffers",
+               "compare the call with the function");
       const BufferRef& given = actual[next++];
       lay_out(given, *formal, gv->name);
       map.emplace(formal, given);
@@ -289,13 +306,20 @@ class TirFuser {
       }
     }
     tir::BlockRealizeRef root = tir::root_of(*callee);
-    if (!root) internal_error(text("FuseTIR: ", gv->name, " is not in block form"));
+    if (!root)
+      refuse(text(gv->name, " is no program of blocks"),
+             "tensor programs with a root block",
+             "put its loops into blocks, or leave it out of the group");
     walk(root, [&](const tir::Block& block) {
       map.emplace(block.name, tir::block_name(fresh_block_name(block.name->text)));
     });
     tir::BlockRef block = cast<tir::Block>(tir::fresh_copy(root->block, std::move(map)));
     allocations_.insert(allocations_.end(), block->alloc_buffers.begin(), block->alloc_buffers.end());
     body_.push_back(block->body);
+  }
+
+  [[noreturn]] static void refuse(const std::string& what, const std::string& needs, const std::string& hint) {
+    fail({.what = text("FuseTIR: ", what), .needs = needs, .hint = hint});
   }
 
   static void require_same_dtype(const Var& size, DType given, const std::string& callee) {

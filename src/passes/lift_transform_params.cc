@@ -56,7 +56,9 @@ class Lifter {
     params_ = make_rvar("params", users.front().params->sinfo);
     for (const User& u : users) {
       if (!equal(u.params->sinfo, params_->sinfo))
-        internal_error(text("LiftTransformParams: ", u.name, " takes other parameters than ", users.front().name));
+        fail({.what = text("LiftTransformParams: ", u.name, " takes other parameters than ", users.front().name),
+              .needs = "functions of one model: the same tuple of parameters, behind num_input others",
+              .hint = "give them one struct info, or lift one at a time"});
     }
     for (const User& u : users) find_lifted(u);
     ModuleRef out = module_;

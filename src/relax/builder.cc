@@ -62,9 +62,21 @@ void BlockBuilder::update_function(const std::string& name, Func func) {
 
 // ---- Scopes and blocks ----
 
+namespace {
+
+void require_known(const RVar& v) {
+  if (v.sinfo) return;
+  fail({.what = text("nothing is known of the variable ", v.name),
+        .needs = "variables with struct info",
+        .hint = text("declare it: relax.Var(\"", v.name, "\", R.Tensor((4,), \"float32\"))")});
+}
+
+}  // namespace
+
 void BlockBuilder::begin_scope(const std::vector<RVarRef>& params) {
   VarMap sizes;
   for (const RVarRef& p : params) {
+    require_known(*p);
     for (const VarRef& v : definable_vars(p->sinfo)) {
       sizes.emplace(v, v);
       if (v->dtype.is_int()) arith_->assume_size(v);
@@ -180,7 +192,7 @@ RExpr BlockBuilder::normalize(const RExpr& e) {
   return match(
       e,
       [&](const RVar& v) -> RExpr {
-        if (!v.sinfo) internal_error(text("variable ", v.name, " has no struct info"));
+        require_known(v);
         const TupleInfo* t = v.sinfo.as<TupleInfo>();
         return t && t->items.empty() && !v.is_dataflow ? tuple({}) : e;
       },

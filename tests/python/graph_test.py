@@ -222,6 +222,12 @@ class Building(unittest.TestCase):
             with self.assertRaisesRegex(sator.TVMError, "outside of a (dataflow )?block\n  needs: a"):
                 step()
 
+    def test_a_variable_that_nothing_is_known_of_is_refused(self):
+        bb, x = relax.BlockBuilder(), relax.Var("x")
+        with self.assertRaisesRegex(sator.TVMError, "nothing is known of the variable x"):
+            with bb.function("main", [x]):
+                bb.emit(relax.op.exp(x))
+
     def test_a_function_without_a_result_is_refused(self):
         bb = relax.BlockBuilder()
         with self.assertRaises(ValueError) as caught:
