@@ -134,7 +134,9 @@ class Transformer {
       throw Unsupported{"expressions in place of passes"};
     name = name.substr(name.rfind('.') + 1);
     auto at = std::ranges::find(passes::passes(), name, &passes::Pass::name);
-    if (at == passes::passes().end()) throw Unsupported{"pass " + name};
+    static const std::vector<passes::Pass> refused = passes::refused_passes();
+    if (at == passes::passes().end() || std::ranges::find(refused, name, &passes::Pass::name) != refused.end())
+      throw Unsupported{"pass " + name};
     Step step{&*at, config_};
     if (name == "LegalizeOps") {
       // What the pass replaces is asked for in the form of TVM's operator library.

@@ -53,8 +53,8 @@ FuncRef with_workspace(const FuncRef& f, int64_t bytes) {
 /// A caller of such functions allocates the memory once, before all else.
 class Caller final : public GraphRewriter {
  public:
-  Caller(BlockBuilder& builder, const std::set<std::string>& takers, int64_t bytes)
-      : GraphRewriter(builder), takers_(takers), bytes_(bytes) {}
+  Caller(BlockBuilder& builder, const std::map<std::string, std::string>& names, int64_t bytes)
+      : GraphRewriter(builder), names_(names), bytes_(bytes) {}
 
  private:
   void begin_block(const BindingBlock&) override {
@@ -67,11 +67,11 @@ class Caller final : public GraphRewriter {
   RExpr value(const RVarRef&, const RExpr& value) override {
     const RCall* call = value.as<RCall>();
     const GlobalVar* callee = call ? call->op.as<GlobalVar>() : nullptr;
-    if (!callee || !takers_.contains(callee->name)) return value;
-    return with_argument(*call, builder().function(callee->name), workspace_);
+    const auto at = callee ? names_.find(callee->name) : names_.end();
+    return at == names_.end() ? value : with_argument(*call, builder().function(at->second), workspace_);
   }
 
-  const std::set<std::string>& takers_;
+  const std::map<std::string, std::string>& names_;  ///< of the functions that take it: the old ones to the new ones
   int64_t bytes_;
   RExpr workspace_;
 };
@@ -88,13 +88,26 @@ ModuleRef allocate_workspace(const ModuleRef& module, const PassContext&) {
     bytes = std::max(bytes, int_attr(f->attrs, kSize).value_or(0));
   }
   if (takers.empty()) return module;
-  ModuleRef out = module;
-  for (const std::string& name : takers)
-    out = with_function(out, name, with_workspace(cast<Function>(module->functions.at(name)), bytes));
+  // What takes other arguments has another name, as in TVM: who called the function by the old one does not find it.
+  std::map<std::string, Func> functions = module->functions;
+  std::map<std::string, std::string> names;
+  for (const std::string& name : takers) {
+    FuncRef f = with_workspace(cast<Function>(functions.at(name)), bytes);
+    const std::string fresh = fresh_name(module, name);
+    if (has_attr(f->attrs, "global_symbol")) {
+      Attrs attrs = f->attrs;
+      attrs["global_symbol"] = string_imm(fresh);
+      f = with(f, &Function::attrs, std::move(attrs));
+    }
+    functions.erase(name);
+    functions.emplace(fresh, f);
+    names[name] = fresh;
+  }
+  const ModuleRef out = with(module, &Module::functions, std::move(functions));
   return rewrite_functions(out, [&](const FuncRef& f, BlockBuilder& builder) {
     bool calls = false;
     walk(f->body, [&](const GlobalVar& g) { calls |= takers.contains(g.name); });
-    return calls ? Caller(builder, takers, bytes).function(*f) : f;
+    return calls ? Caller(builder, names, bytes).function(*f) : f;
   });
 }
 

@@ -151,7 +151,7 @@ tir::PrimFuncRef remove_pad(size_t rank, DType dtype);
 /// A use of an item of a tuple, in dataflow blocks, takes the item where it stands.
 ModuleRef scatter_tuple_get_item(const ModuleRef& module, const PassContext&);
 /// Functions with the attribute WorkspaceSize take `workspace`, uint8 of the largest such size, as a last parameter; so do
-/// composites inside of them that have the attribute. Their callers allocate it once.
+/// composites inside of them that have the attribute. They get another name; their callers allocate the memory once.
 ModuleRef allocate_workspace(const ModuleRef& module, const PassContext&);
 /// Private programs that are called by call_tir alone get what their root block allocates in global memory as parameters.
 ModuleRef lift_global_buffers(const ModuleRef& module, const PassContext&);
