@@ -175,8 +175,10 @@ std::vector<OpDef> binary_ops() {
   arithmetic("bitwise_or", [](Expr a, Expr b) { return math("bitwise_or", a, b); });
   arithmetic("bitwise_xor", xor_values);
   // Errors: operands that are no integers; of the angle, no floats.
-  ops.push_back(binary("left_shift", infer_of_integers, [](Expr a, Expr b) { return math("shift_left", a, b); }));
-  ops.push_back(binary("right_shift", infer_of_integers, [](Expr a, Expr b) { return math("shift_right", a, b); }));
+  ops.push_back(binary(
+      "left_shift", infer_of_integers, [](Expr a, Expr b) { return is_zero(b) ? a : math("shift_left", a, b); }));
+  ops.push_back(binary(
+      "right_shift", infer_of_integers, [](Expr a, Expr b) { return is_zero(b) ? a : math("shift_right", a, b); }));
   ops.push_back(binary("atan2", infer_of_floats, [](Expr a, Expr b) { return math("atan2", a, b); }));
   auto comparison = [&](const char* name, BinaryFn f) { ops.push_back(binary(name, infer_comparison, f)); };
   comparison("equal", eq);

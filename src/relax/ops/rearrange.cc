@@ -213,11 +213,13 @@ std::vector<Tensor> compute_split(const SplitAttrs& a, const TeInputs& in) {
     Expr length = ceildiv(x.shape()[axis], dim(n));
     for (int64_t i = 1; i < n; ++i) begins.push_back(length * i);
   }
+  arith::Analyzer arith;
+  for (const VarRef& v : vars_in(x.shape()[axis])) arith.assume_size(v);
   std::vector<Tensor> out;
   for (size_t p = 0; p < begins.size(); ++p) {
     std::vector<Expr> shape = x.shape();
     Expr length = (p + 1 < begins.size() ? begins[p + 1] : x.shape()[axis]) - begins[p];
-    shape[axis] = arith::Analyzer().simplify(points ? max(length, dim(0)) : length);
+    shape[axis] = arith.simplify(points ? max(length, dim(0)) : length);
     out.push_back(gather({.name = points ? "T_split" : "T_split_sections"}, x, shape, [&](const Indices& i) {
       return at_axis(i, axis, i[axis] + begins[p]);
     }));
@@ -271,6 +273,7 @@ Tensor compute_repeat(const RepeatAttrs& a, const TeInputs& in) {
   size_t axis = from_front(a.axis.value_or(0), x.rank());
   std::vector<Expr> shape = x.shape();
   shape[axis] = dim(a.repeats) * shape[axis];
+  if (!a.axis) shape[axis] = arith::Analyzer().simplify(shape[axis]);
   int64_t repeats = std::max<int64_t>(a.repeats, 1);  // of no repeats there is no element to compute
   return gather(
       {.name = "T_repeat"}, x, shape, [&](const Indices& i) { return at_axis(i, axis, floordiv(i[axis], repeats)); });
