@@ -216,7 +216,9 @@ std::string at_elements(GraphText& g, bool scatters) {
 /// A tensor, positions along its first axis, and what is put there.
 std::string at_rows(GraphText& g, bool scatters) {
   TensorVar x = g.value([](const TensorVar& v) { return !v.dtype.is_bool() && !v.shape.empty(); });
-  if (x.dtype.is_bool() || !can_be_param(x.shape) || !is_number(x.shape[0]) || number(x.shape[0]) < 3) return "";
+  if (x.dtype.is_bool() || x.shape.empty() || !can_be_param(x.shape) || !is_number(x.shape[0]) ||
+      number(x.shape[0]) < 3)
+    return "";
   const std::string rows = sator::text(g.draw.from(1, 4));
   std::string out = x.name + ", " + g.param(std::vector<std::string>{rows, "1"}, "int64");
   if (!scatters) return out;
