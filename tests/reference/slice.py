@@ -63,7 +63,7 @@ ROWS = {
     "cases/cost/gpu_vidur_measured.jsonl": (
         lambda i, row: "N" in row, ("device", "model", "op", "tp", "M", "N", "K", "latency_ms")),
     "cases/cost/gpu_neusight_ops_measured.jsonl": (
-        neusight_op, ("device", "op", "latency_ms", "B", "M", "N", "K", "H")),
+        neusight_op, ("device", "op", "dtype", "latency_ms", "B", "M", "N", "K", "H")),
     "cases/cost/gpu_neusight_e2e_measured.jsonl": (whole_model, None),
     "cases/cost/gpu_trtllm_published.jsonl": (all_rows, None),
     "cases/cost/quant_published.jsonl": (all_rows, None),
