@@ -50,8 +50,10 @@ TEST_P(Reference, Perplexity) {
   // Beside scales per input feature one static scale serves products of very different size: most codes have few bits,
   // and the noise is that of such codes, 3.8 % at most here.
   if (options.scheme.needs_calibration() && options.scheme.linear->granularity == Granularity::input) tolerance = 0.06;
-  // So it is with factors of 16 bits that lie between two: 0.03 % of bfloat16 here, where rounding them makes 0.11 %.
-  if (options.scheme.factors) tolerance = 6e-4;
+  // So it is with factors of 16 bits that lie between two: the reference itself, its sums in nine orders, gives 27.754 to 27.805 in
+  // bfloat16, and the first logits move by 0.02, as much as that rounding itself moves them. What rounds where is therefore tested
+  // kernel by kernel (attention_test.cc, workload_test.cc, kernel_test.cc of codegen).
+  if (options.scheme.factors) tolerance = 2e-3;
   EXPECT_NEAR(p / reference.at("perplexity").at(GetParam()).get<double>(), 1, tolerance);
 }
 
