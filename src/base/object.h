@@ -68,6 +68,11 @@ class Object {
   static void* operator new(size_t size) { return ObjectMemory::take(size); }
   static void* operator new(size_t, void* at) { return at; }
   static void operator delete(void* memory, size_t size) { ObjectMemory::give(memory, size); }
+  // Of classes that want more than malloc's alignment.
+  static void* operator new(size_t size, std::align_val_t alignment) { return ::operator new(size, alignment); }
+  static void operator delete(void* memory, size_t, std::align_val_t alignment) {
+    ::operator delete(memory, alignment);
+  }
 
   Object() = default;
   Object(const Object&) {}  // A copy starts with its own count.

@@ -52,6 +52,20 @@ TEST(ObjectMemory, KeepsWhatLives) {
   take_and_give<3000>(6);
 }
 
+struct alignas(128) Aligned final : Object {
+  explicit Aligned(int n) : n(n) {}
+  int n;
+};
+
+TEST(ObjectMemory, KeepsTheAlignmentOfAClass) {
+  std::vector<Ref<Aligned>> alive;
+  for (int n = 0; n < 100; ++n) {
+    alive.emplace_back(new Aligned(n));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(alive.back().get()) % 128, 0u);
+    if (n % 3 == 0) alive.erase(alive.begin());
+  }
+}
+
 // Taken by one thread, given back by another, which ends.
 TEST(ObjectMemory, MovesBetweenThreads) {
   for (int round = 0; round < 20; ++round) {
