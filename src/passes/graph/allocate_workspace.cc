@@ -1,5 +1,8 @@
 // Functions of a code generator that say how many bytes of scratch memory they need get it from their caller.
 #include <algorithm>
+#include <map>
+#include <set>
+#include <string>
 
 #include "passes/graph/graph.h"
 #include "relax/rewrite.h"
