@@ -6,14 +6,9 @@ constinit thread_local ObjectMemory::List ObjectMemory::lists_[kLists];
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/// Objects that one list keeps.
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 constexpr uint32_t kMost = 0;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-constexpr uint32_t kMost = 0;
-#else
-constexpr uint32_t kMost = 4096;
-#endif
 #else
 constexpr uint32_t kMost = 4096;
 #endif

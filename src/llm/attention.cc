@@ -115,18 +115,18 @@ constexpr const char* kStoreValueInPairs = R"(
 // j + R/2 (Llama's order), or 2 j with 2 j + 1 (GPT-J's). Elements from R on are not rotated.
 constexpr const char* kRotateHalves = R"(
 for d in T.vectorized({R2}):
-    {TO}d] = {CAST}qkv[t, {X}, d] * rope[positions[t], d] - qkv[t, {X}, d + {R2}] * rope[positions[t], {R2} + d]{TSAC}
+    {TO}d] = {CAST}qkv[t, {X}, d] * rope[positions[t], d] - qkv[t, {X}, d + {R2}] * rope[positions[t], {R2} + d]{CAST_END}
 for d in T.vectorized({R2}):
-    {TO}d + {R2}] = {CAST}qkv[t, {X}, d + {R2}] * rope[positions[t], d] + qkv[t, {X}, d] * rope[positions[t], {R2} + d]{TSAC}
+    {TO}d + {R2}] = {CAST}qkv[t, {X}, d + {R2}] * rope[positions[t], d] + qkv[t, {X}, d] * rope[positions[t], {R2} + d]{CAST_END}
 )";
 constexpr const char* kRotatePairs = R"(
 for d in range({R2}):
-    {TO}d * 2] = {CAST}qkv[t, {X}, d * 2] * rope[positions[t], d] - qkv[t, {X}, d * 2 + 1] * rope[positions[t], {R2} + d]{TSAC}
-    {TO}d * 2 + 1] = {CAST}qkv[t, {X}, d * 2 + 1] * rope[positions[t], d] + qkv[t, {X}, d * 2] * rope[positions[t], {R2} + d]{TSAC}
+    {TO}d * 2] = {CAST}qkv[t, {X}, d * 2] * rope[positions[t], d] - qkv[t, {X}, d * 2 + 1] * rope[positions[t], {R2} + d]{CAST_END}
+    {TO}d * 2 + 1] = {CAST}qkv[t, {X}, d * 2 + 1] * rope[positions[t], d] + qkv[t, {X}, d * 2] * rope[positions[t], {R2} + d]{CAST_END}
 )";
 constexpr const char* kCopyRest = R"(
 for d in T.vectorized({D} - {R}):
-    {TO}d + {R}] = {CAST}qkv[t, {X}, d + {R}]{TSAC}
+    {TO}d + {R}] = {CAST}qkv[t, {X}, d + {R}]{CAST_END}
 )";
 
 // What kv_append computes as blocks of one affine store each, on pages that are not in pairs: the work that the cost engine reads.
@@ -601,7 +601,7 @@ std::string row_of_head(const AttentionShape& shape, const char* to, const char*
   if (shape.rotary_dim < shape.head_dim) source += kCopyRest;
   return indented(
       filled(source,
-             {{"TO", to}, {"X", head}, {"CAST", rounded ? "T.cast(" : ""}, {"TSAC", rounded ? R"(, "{T}"))" : ""}}),
+             {{"TO", to}, {"X", head}, {"CAST", rounded ? "T.cast(" : ""}, {"CAST_END", rounded ? R"(, "{T}"))" : ""}}),
       spaces);
 }
 

@@ -8,6 +8,8 @@ namespace sator::passes {
 
 namespace {
 
+constexpr const char* kUpperBounds = "tir_var_upper_bound";
+
 template <class T>
 ModuleRef edit_attrs(const ModuleRef& module, FunctionRef<void(Attrs&)> edit) {
   ModuleRef out = module;
@@ -28,7 +30,26 @@ ModuleRef attach_variable_bounds(const ModuleRef& module, const PassContext& ctx
   Attrs bounds;
   for (const auto& [name, bound] : ctx.bounds) bounds[name] = int_imm(bound, i64);
   NodeRef dict = make<Dict>(bounds);
-  return edit_attrs<relax::Function>(module, [&](Attrs& a) { a["tir_var_upper_bound"] = dict; });
+  return edit_attrs<relax::Function>(module, [&](Attrs& a) { a[kUpperBounds] = dict; });
+}
+
+std::map<std::string, int64_t> noted_bounds(const relax::Function& func) {
+  std::map<std::string, int64_t> out;
+  const auto at = func.attrs.find(kUpperBounds);
+  if (at == func.attrs.end()) return out;
+  auto refuse = [](const std::string& name) {
+    fail({.what = text("the upper bound of ", name, " is no number"),
+          .needs = text(kUpperBounds, ": an integer for each name of a size"),
+          .hint = "write {\"n\": 4}"});
+  };
+  const Dict* bounds = at->second.as<Dict>();
+  if (!bounds) refuse(kUpperBounds);
+  for (const auto& [name, bound] : bounds->items) {
+    const auto value = as_int(cast<ExprNode>(bound));
+    if (!value) refuse(name);
+    out[name] = *value;
+  }
+  return out;
 }
 
 ModuleRef attach_memory_plan_attr(const ModuleRef& module, const PassContext&) {

@@ -1,12 +1,18 @@
 // Phase 0: what later passes need to know, put down as attributes.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "passes/pass.h"
+#include "relax/nodes.h"
 
 namespace sator::passes {
 
 /// The upper bounds of symbolic sizes (`tir_var_upper_bound`) on every graph function.
 ModuleRef attach_variable_bounds(const ModuleRef& module, const PassContext& ctx);
+/// Those that a function's attribute notes, by the names of the sizes. Errors: a bound that is no integer.
+std::map<std::string, int64_t> noted_bounds(const relax::Function& func);
 /// Results of dynamic shape may be planned too (`relax.memory_plan_dynamic_func_output`).
 ModuleRef attach_memory_plan_attr(const ModuleRef& module, const PassContext& ctx);
 /// Adds the tensor programs of `ctx.additional` under their names, as `global_symbol`, for callers outside of the module.

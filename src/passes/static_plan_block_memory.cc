@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "passes/attach.h"
 #include "passes/to_vm.h"
 #include "relax/outline.h"
 #include "relax/rebind.h"
@@ -32,15 +33,7 @@ class Planner {
   Planner(const ModuleRef& module, const FuncRef& func, const PassContext& ctx) : module_(module), func_(func) {
     bounds_ = ctx.bounds;
     same_dtype_ = int_attr(ctx.config, "StaticPlanBlockMemory.same_dtype").value_or(0) != 0;
-    if (auto at = func->attrs.find("tir_var_upper_bound"); at != func->attrs.end()) {
-      const Dict* d = at->second.as<Dict>();
-      if (!d) refuse_bounds("tir_var_upper_bound");
-      for (const auto& [name, bound] : d->items) {
-        auto v = as_int(cast<ExprNode>(bound));
-        if (!v) refuse_bounds(name);
-        bounds_[name] = *v;
-      }
-    }
+    for (const auto& [name, bound] : noted_bounds(*func)) bounds_[name] = bound;
   }
 
   FuncRef run() {
@@ -58,12 +51,6 @@ class Planner {
   }
 
  private:
-  [[noreturn]] static void refuse_bounds(const std::string& name) {
-    fail({.what = text("the upper bound of ", name, " is no number"),
-          .needs = "tir_var_upper_bound: an integer for each name of a size",
-          .hint = "write {\"n\": 4}"});
-  }
-
   static bool is_alloc(const Binding& b) { return is_op(bound_value(b), "builtin.alloc_tensor"); }
 
   /// What stands behind a value: an allocation, or the parts of a tuple.

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "passes/attach.h"
 #include "passes/graph/graph.h"
 #include "relax/parse.h"
 
@@ -27,13 +28,11 @@ ModuleRef with_functions(const ModuleRef& module, const std::string& pass, const
   return out;
 }
 
-/// What a row of `bounds` says of a symbolic size, in the context or in the function's own attribute.
+/// The upper bound of a symbolic size, in the context or in the function's own attribute.
 std::optional<int64_t> bound_of(const std::string& size, const Function& f, const PassContext& ctx) {
-  if (const auto at = ctx.bounds.find(size); at != ctx.bounds.end()) return at->second;
-  const auto own = f.attrs.find("tir_var_upper_bound");
-  const Dict* bounds = own == f.attrs.end() ? nullptr : own->second.as<Dict>();
-  const auto at = bounds ? bounds->items.find(size) : Attrs::const_iterator();
-  return bounds && at != bounds->items.end() ? as_int(cast<ExprNode>(at->second)) : std::nullopt;
+  for (const auto& bounds : {ctx.bounds, noted_bounds(f)})
+    if (const auto at = bounds.find(size); at != bounds.end()) return at->second;
+  return {};
 }
 
 constexpr const char* kLogitPrograms = R"(

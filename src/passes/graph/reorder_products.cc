@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "passes/attach.h"
 #include "passes/graph/graph.h"
 #include "passes/graph/rewrite_calls.h"
 #include "relax/ops/attrs.h"
@@ -55,19 +56,20 @@ RExpr call_of(const char* op, std::vector<RExpr> args, const Attrs& attrs) {
 }
 RExpr transpose_of(const RExpr& e) { return make_call("permute_dims", {e}); }
 
+using Bounds = std::map<std::string, int64_t>;
+
 /// The expression, a sum of products of sizes, with sizes that have an upper bound at that bound, or at 0.
-Expr at_bounds(const Expr& work, const Attrs& bounds, bool upper) {
+Expr at_bounds(const Expr& work, const Bounds& bounds, bool upper) {
   VarMap values;
   for (const VarRef& v : vars_in(work))
     if (const auto at = bounds.find(v->name); at != bounds.end())
-      if (const auto bound = as_int(cast<ExprNode>(at->second)))
-        values.emplace(v, int_imm(upper ? *bound : 0, v->dtype));
+      values.emplace(v, int_imm(upper ? at->second : 0, v->dtype));
   return substitute(work, values);
 }
 
 /// The chain in the better order; null where none is known to be better.
-///   bounds   of symbolic sizes, by name: the function's tir_var_upper_bound
-RExpr better_order(Chain chain, const std::set<RVarRef>& compiled, const Attrs& bounds, arith::Analyzer& arith) {
+///   bounds   of symbolic sizes, by name
+RExpr better_order(Chain chain, const std::set<RVarRef>& compiled, const Bounds& bounds, arith::Analyzer& arith) {
   auto is_compiled = [&](const RExpr& e) {
     RVarRef v = sator::cast<RVar>(e);
     return v && compiled.contains(v);
@@ -115,10 +117,8 @@ RExpr better_order(Chain chain, const std::set<RVarRef>& compiled, const Attrs& 
 }
 
 CallRewrite adjusted(const Function& f) {
-  const auto given = f.attrs.find("tir_var_upper_bound");
-  const Dict* bounds = given == f.attrs.end() ? nullptr : given->second.as<Dict>();
-  return [compiled = known_when_compiled(f), bounds = bounds ? bounds->items : Attrs()](
-             const RCallRef& call, const KnownValues& known) -> RExpr {
+  return [compiled = known_when_compiled(f), bounds = noted_bounds(f)](const RCallRef& call,
+                                                                       const KnownValues& known) -> RExpr {
     if (!is_op(call, "matmul")) return nullptr;
     for (const Chain& chain : chains_of(*call, known))
       if (RExpr out = better_order(chain, compiled, bounds, known.arith())) return out;
