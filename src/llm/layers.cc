@@ -72,20 +72,20 @@ Expr rows_of(const RExpr& x) {
   return shape->front();
 }
 
-std::string variable_name(const std::string& layer) {
-  std::string name = layer;
-  std::replace(name.begin(), name.end(), '.', '_');
+/// How scripts call what belongs to a layer or a parameter: "model_layers_0_mlp_down_proj".
+static std::string variable_name(std::string name) {
+  std::ranges::replace(name, '.', '_');
   return name;
 }
 
-std::string Layers::variable_of(const std::string& layer) {
+RExpr Layers::emit(RExpr value, const std::string& layer) {
   if (!layer.empty() && std::ranges::find(names_, layer) == names_.end()) names_.push_back(layer);
-  return variable_name(layer);
+  return out_.emit(std::move(value), variable_name(layer), layer);
 }
 
 RExpr Layers::op(const std::string& name, const std::vector<Value>& positional,
                  const std::vector<std::pair<std::string, Value>>& keywords, const std::string& layer) {
-  return out_.emit(make_call(name, positional, keywords), variable_of(layer));
+  return emit(make_call(name, positional, keywords), layer);
 }
 
 RExpr Layers::parameter(ParamSpec spec) {
@@ -126,7 +126,7 @@ RExpr Layers::call_function(const tir::PrimFuncRef& func, const std::string& nam
                             StructInfo out, const std::string& layer) {
   RExpr callee = out_.add_function(func, name);
   RExpr call = with_sinfo(relax::call(op_ref("call_tir"), {callee, relax::tuple(std::move(args))}, {}, {out}), out);
-  return out_.emit(call, variable_of(layer));
+  return emit(call, layer);
 }
 
 RExpr Layers::widened_where_read(const RExpr& x) {
@@ -440,7 +440,7 @@ RExpr Layers::attention(const RExpr& qkv, const RExpr& cache, int64_t place, int
                   {},
                   {info}),
       info);
-  RExpr o = out_.emit(call, variable_of(layer));
+  RExpr o = emit(call, layer);
   return op("reshape", {o, Value(relax::shape_expr({n, size_of(heads * head_dim)}))});
 }
 

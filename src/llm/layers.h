@@ -99,8 +99,8 @@ class Layers {
     std::string layer;  ///< whose results these are
   };
 
-  /// The name of the variable for a layer's result, which is noted.
-  std::string variable_of(const std::string& layer);
+  /// Binds a layer's result, which is noted.
+  RExpr emit(RExpr value, const std::string& layer);
   /// The format of a weight's tensor. Errors: experts of several.
   std::optional<IntegerFormat> format_of(const std::string& tensor, const Experts& experts) const;
   /// Where the tensors end that are stored alike and make one product, in order.

@@ -68,8 +68,4 @@ Program build_program(const ModelConfig& config, const Scheme& scheme, const Pro
 /// each input feature of each linear layer inside the blocks over the step. `layers` receives their names.
 Program build_observer(const ModelConfig& config, const ProgramOptions& options, std::vector<std::string>& layers);
 
-/// Names that user-facing tools give to the layers of a program: "transformer.h.0.attn.c_attn".
-/// The variable that binds a layer's result is called by it, with `_` for `.`.
-std::string variable_name(const std::string& layer);
-
 }  // namespace sator::llm

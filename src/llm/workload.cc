@@ -79,24 +79,14 @@ class Workload::Walk {
   }
 
  private:
-  /// Variables that carry a layer's name have it; others belong to the layer that uses them first.
+  /// Variables that no layer is told of belong to the layer that uses them first.
   void name_layers() {
     for (auto b = bindings_.rbegin(); b != bindings_.rend(); ++b) {
       const RVarRef var = relax::bound_var(*b);
       std::string& layer = layer_of_[var];
-      if (std::string own = layer_named(var->name); !own.empty()) layer = own;
+      if (!var->layer.empty()) layer = var->layer;
       for (const RVarRef& used : relax::rvars_in(relax::bound_value(*b)))
         if (!layer.empty()) layer_of_[used] = layer;
-    }
-  }
-
-  /// The layer whose variable is called so, up to the digits that make names unique.
-  std::string layer_named(const std::string& variable) const {
-    std::string name = variable;
-    while (true) {
-      if (auto at = all_.layer_of_.find(name); at != all_.layer_of_.end()) return at->second;
-      if (name.empty() || !std::isdigit(static_cast<unsigned char>(name.back()))) return "";
-      name.pop_back();
     }
   }
 
@@ -268,7 +258,6 @@ Workload::Workload(const ModuleRef& phase3, const Program& program)
       limits_(program.limits) {
   for (const AttentionShape& shape : program.attention)
     attention_.push_back({kv_append_work(shape), attention_work(shape)});
-  for (const std::string& layer : program.layers) layer_of_.emplace(variable_name(layer), layer);
   for (const char* pass : {"LiftTransformParams", "DeadCodeElimination", "RewriteDataflowReshape"})
     module_ = passes::pass_named(pass).run(module_, {});
   const std::set<std::string> layers(program.layers.begin(), program.layers.end());

@@ -44,10 +44,9 @@ class Workload {
 
  private:
   class Walk;
-  ModuleRef module_;                             ///< with lifted parameters
-  std::vector<dataflow::ParamFacts> params_;     ///< of the lifted tuple
-  std::vector<std::string> param_layer_;         ///< the layer that each belongs to; empty: none
-  std::map<std::string, std::string> layer_of_;  ///< by variable_name
+  ModuleRef module_;                          ///< with lifted parameters
+  std::vector<dataflow::ParamFacts> params_;  ///< of the lifted tuple
+  std::vector<std::string> param_layer_;      ///< the layer that each belongs to; empty: none
   struct Attention {
     tir::PrimFuncRef append, work;
   };

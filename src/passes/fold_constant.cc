@@ -111,7 +111,7 @@ class Folder {
     }
     RVarRef var = v->var;
     if (!equal(var->sinfo, value->sinfo)) {  // more is known of the value than before
-      var = var->is_dataflow ? make_dataflow_var(var->name, value->sinfo) : make_rvar(var->name, value->sinfo);
+      var = with(var, &RVar::sinfo, value->sinfo);
       if (value.as<ShapeExpr>()) shapes_.emplace(var, value);
     }
     known_.emplace(v->var, value.as<Constant>() ? value : RExpr(var));

@@ -106,8 +106,7 @@ class Legalizer {
         !value->sinfo.get() ||
         (library_form_ ? equal(value->sinfo, b.var->sinfo) : is_base_of(value->sinfo, b.var->sinfo, builder_.arith()));
     if (known) return make<VarBinding>(value, b.var);
-    RVarRef var =
-        b.var->is_dataflow ? make_dataflow_var(b.var->name, value->sinfo) : make_rvar(b.var->name, value->sinfo);
+    RVarRef var = with(b.var, &RVar::sinfo, value->sinfo);
     rebound_.emplace(b.var, var);
     return make<VarBinding>(value, var);
   }

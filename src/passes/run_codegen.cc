@@ -53,7 +53,7 @@ void inline_call(const Function& callee, const RCall& call, const RVarRef& resul
     for (const Binding& b : block->bindings) {
       const RVarRef var = bound_var(b);
       const RExpr value = replaced(bound_value(b), map);
-      RVarRef own = make_dataflow_var(var->name, replaced(var->sinfo, map));
+      RVarRef own = with(with(var, &RVar::is_dataflow, true), &RVar::sinfo, replaced(var->sinfo, map));
       map.emplace(var, own);
       out.push_back(make<VarBinding>(value, own));
     }

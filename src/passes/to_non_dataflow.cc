@@ -13,7 +13,7 @@ ModuleRef to_non_dataflow(const ModuleRef& module, const PassContext&) {
     FuncRef rewritten = transform(
         f,
         [](const RVar& v) -> NodeRef {
-          return v.is_dataflow ? NodeRef(make<RVar>(v.name, false, v.sinfo)) : NodeRef(&v);
+          return v.is_dataflow ? NodeRef(with(v, &RVar::is_dataflow, false)) : NodeRef(&v);
         },
         [](const SeqExpr& seq) -> NodeRef {
           // Plain blocks that follow each other are one.

@@ -127,11 +127,10 @@ std::string BlockBuilder::fresh_name(const std::string& hint) {
   return name;
 }
 
-RVarRef BlockBuilder::bind(RExpr value, bool is_dataflow, const std::string& name) {
+RVarRef BlockBuilder::bind(RExpr value, bool is_dataflow, const std::string& name, const std::string& layer) {
   value = normalize(value);
   std::string unique = fresh_name(!name.empty() ? name : is_dataflow ? "lv" : "gv");
-  RVarRef var =
-      is_dataflow ? make_dataflow_var(std::move(unique), value->sinfo) : make_rvar(std::move(unique), value->sinfo);
+  RVarRef var = make<RVar>(std::move(unique), bool{is_dataflow}, value->sinfo, layer);
   values_[var.get()] = value;
   blocks_.back().bindings.push_back(bind_value(var, std::move(value)));
   return var;
@@ -144,9 +143,9 @@ void BlockBuilder::require_block(const char* step) const {
           .hint = "call it in `with bb.function(...):`"});
 }
 
-RVarRef BlockBuilder::emit(RExpr value, const std::string& name) {
+RVarRef BlockBuilder::emit(RExpr value, const std::string& name, const std::string& layer) {
   require_block("emit");
-  return bind(std::move(value), in_dataflow(), name);
+  return bind(std::move(value), in_dataflow(), name, layer);
 }
 RVarRef BlockBuilder::emit_output(RExpr value, const std::string& name) {
   if (!in_dataflow())

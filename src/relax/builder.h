@@ -50,7 +50,8 @@ class BlockBuilder {
 
   // ---- Bindings. Names that are left out are lv, lv1, ... in a dataflow block and gv, gv1, ... elsewhere.
   // Errors of each: there is no block that takes the binding; emit_output: it is no dataflow block.
-  RVarRef emit(RExpr value, const std::string& name = "");
+  ///   layer  of the variable: RVar::layer
+  RVarRef emit(RExpr value, const std::string& name = "", const std::string& layer = "");
   /// A variable that is visible after the dataflow block.
   RVarRef emit_output(RExpr value, const std::string& name = "");
   RVarRef emit_match_cast(RExpr value, StructInfo sinfo, const std::string& name = "");
@@ -98,7 +99,7 @@ class BlockBuilder {
   StructInfo infer(const RCall& c);
   StructInfo erased(const StructInfo& info);
   void require_block(const char* step) const;
-  RVarRef bind(RExpr value, bool is_dataflow, const std::string& name);
+  RVarRef bind(RExpr value, bool is_dataflow, const std::string& name, const std::string& layer = "");
 
   ModuleRef module_;
   std::unique_ptr<arith::Analyzer> arith_;

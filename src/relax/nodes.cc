@@ -98,9 +98,11 @@ StructInfo info_of(const FuncNode& func) {
 
 // ---- Expressions ----
 
-RVarRef make_rvar(std::string name, StructInfo sinfo) { return make<RVar>(std::move(name), false, std::move(sinfo)); }
+RVarRef make_rvar(std::string name, StructInfo sinfo) {
+  return make<RVar>(std::move(name), false, std::move(sinfo), std::string());
+}
 RVarRef make_dataflow_var(std::string name, StructInfo sinfo) {
-  return make<RVar>(std::move(name), true, std::move(sinfo));
+  return make<RVar>(std::move(name), true, std::move(sinfo), std::string());
 }
 RExpr constant(Ref<runtime::Tensor> data) {
   std::vector<Expr> shape;

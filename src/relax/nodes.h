@@ -73,9 +73,12 @@ struct RVar final : Node<RVar, RelaxExprNode> {
   static constexpr bool kHasIdentity = true;
   std::string name;
   bool is_dataflow = false;  ///< visible in its dataflow block only
+  std::string layer;  ///< the model's layer whose result it is ("model.layers.0.mlp.down_proj"): what costs are told by
   static constexpr auto fields() {
-    return std::tuple{
-        unseen("name", &RVar::name), field("is_dataflow", &RVar::is_dataflow), field("sinfo", &RVar::sinfo)};
+    return std::tuple{unseen("name", &RVar::name),
+                      field("is_dataflow", &RVar::is_dataflow),
+                      field("sinfo", &RVar::sinfo),
+                      unseen("layer", &RVar::layer)};
   }
 };
 using RVarRef = Ref<const RVar>;

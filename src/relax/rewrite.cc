@@ -91,7 +91,7 @@ void GraphRewriter::bind(const VarBinding& b, const RExpr& value) {
   RVarRef var = variable(b.var);
   RExpr normal = value == b.value ? value : builder_.normalize(value);
   if (normal != b.value && normal->sinfo && !equal(normal->sinfo, var->sinfo))
-    var = var->is_dataflow ? make_dataflow_var(var->name, normal->sinfo) : make_rvar(var->name, normal->sinfo);
+    var = with(var, &RVar::sinfo, normal->sinfo);
   if (var != b.var) {
     if (RVarRef given = variable(b.var); given != b.var && given != var) replace(given, var);
     if (!replaced_.contains(b.var)) replace(b.var, var);

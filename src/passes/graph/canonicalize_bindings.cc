@@ -98,7 +98,7 @@ Plan plan_of(const UseCounts& uses) {
     if (RVarRef other = cast<RVar>(value); other && b.same_info) trivial.emplace_back(b.var, other);
     const BindingBlock* home = uses.home.at(b.var);
     if (!b.var->is_dataflow && home->is_dataflow && !uses.exposed.contains(b.var))
-      plan.rename[b.var] = make_dataflow_var(b.var->name, b.var->sinfo);
+      plan.rename[b.var] = with(b.var, &RVar::is_dataflow, true);
   }
   std::map<RVarRef, RVarRef> direct(trivial.begin(), trivial.end());
   for (const auto& [var, first] : trivial) {

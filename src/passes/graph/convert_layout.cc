@@ -65,7 +65,7 @@ class LayoutConverter final : public GraphRewriter {
     std::vector<Expr> ordered;
     for (int axis : *have[0]) ordered.push_back((*shape)[static_cast<size_t>(axis)]);
     StructInfo info = tensor_info(ordered, t->dtype, t->vdevice);
-    RVarRef other = make_dataflow_var(var->name, info);
+    RVarRef other = with(var, &RVar::sinfo, info);
     replace(var, other);
     orders_[other] = have;
     return bind_match_cast(other, from, info);
