@@ -42,13 +42,12 @@ class LanguageModel {
     const WithoutGil released;
     llm::OpenOptions options{.scheme = llm::scheme_for(folder_, quantization), .threads = threads};
     options.progress = [&](const std::string& what) { tell(progress, what); };
-    tokenizer_.emplace(load_tokenizer(folder_));
     model_ = llm::open_model(folder_, options);
     session_.emplace(model_.session());
   }
 
-  std::vector<int32_t> encode(const std::string& text, bool special) const { return tokenizer_->encode(text, special); }
-  std::string decode(const std::vector<int32_t>& ids) const { return tokenizer_->decode(ids); }
+  std::vector<int32_t> encode(const std::string& text, bool special) const { return tokenizer().encode(text, special); }
+  std::string decode(const std::vector<int32_t>& ids) const { return tokenizer().decode(ids); }
 
   /// The text that follows; `take`, if given, gets each piece and ends the text where it returns False.
   nb::dict generate(const std::string& prompt, int64_t max_tokens, double temperature, double top_p, int64_t top_k,
@@ -57,7 +56,7 @@ class LanguageModel {
                             .max_tokens = max_tokens,
                             .stop_strings = stop};
     for (int64_t id : model_.config.eos_token_ids) options.stop_ids.push_back(static_cast<int32_t>(id));
-    const std::vector<int32_t> ids = tokenizer_->encode(prompt, true);
+    const std::vector<int32_t> ids = tokenizer().encode(prompt, true);
     if (ids.empty())
       fail({.what = "the prompt is empty", .needs = "a text that is continued", .hint = "give a word to begin with"});
     GeneratedText made;
@@ -65,7 +64,7 @@ class LanguageModel {
       const WithoutGil released;
       session_->reset();
       bool stopped = false;
-      made = generate_text(*session_, *tokenizer_, ids, options, [&](const std::string& piece) {
+      made = generate_text(*session_, tokenizer(), ids, options, [&](const std::string& piece) {
         if (stopped) return false;  // what was held back, at the end
         nb::gil_scoped_acquire gil;
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -122,8 +121,14 @@ class LanguageModel {
   double bits_per_weight() const { return model_.size.bits_per_weight(); }
 
  private:
+  /// Read when text first needs it: a model whose ids are given may have none.
+  const Tokenizer& tokenizer() const {
+    if (!tokenizer_) tokenizer_.emplace(load_tokenizer(folder_));
+    return *tokenizer_;
+  }
+
   fs::path folder_;
-  std::optional<Tokenizer> tokenizer_;
+  mutable std::optional<Tokenizer> tokenizer_;
   llm::OpenModel model_;
   std::optional<Session> session_;
 };

@@ -50,6 +50,16 @@ class Model(unittest.TestCase):
             total -= sum(log_p[i, window[i + 1]] for i in range(63))
         self.assertAlmostEqual(p["perplexity"] / math.exp(total / (2 * 63)), 1, places=4)
 
+    def test_a_model_without_a_tokenizer_takes_ids(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("config.json", "model.safetensors"):
+                os.symlink(MODEL / name, Path(folder) / name)
+            lm = sator.LM(folder, quantization="f32")
+            ids = self.lm.encode("Once upon a time")
+            np.testing.assert_array_equal(lm.logits(ids), self.lm.logits(ids))
+            with self.assertRaisesRegex(RuntimeError, "there is no tokenizer in"):
+                lm.encode("Once")
+
     def test_a_callback_ends_a_text_and_its_exception_arrives(self):
         pieces = []
 
