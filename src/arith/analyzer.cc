@@ -100,6 +100,7 @@ Expr Analyzer::canonical(const Expr& e) {
 }
 
 Expr Analyzer::simplify(const Expr& e, int steps) {
+  if (e.as<IntImm>()) return e;
   // The canonical form first: rewriting may destroy structure that it reads.
   Expr result = parts_->canonical.visit(e);
   for (int i = 0; i < steps && !result.as<IntImm>(); ++i)

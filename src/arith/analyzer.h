@@ -78,7 +78,7 @@ class Analyzer {
   /// The symbolic interval over all values of the bound variables.
   IntSet set(const Expr& e);
   /// The same over the given domains instead of the bound ones.
-  IntSet set(const Expr& e, const std::unordered_map<VarRef, IntSet>& domains);
+  IntSet set(const Expr& e, const PooledMap<VarRef, IntSet>& domains);
   /// What is known from bindings and conditions of how a stands to b.
   Order known_order(const Expr& a, const Expr& b);
 

@@ -1,7 +1,6 @@
 // Constant bounds of integer expressions (internal to Analyzer).
 #pragma once
 
-#include <unordered_map>
 #include <vector>
 
 #include "arith/facts.h"
@@ -27,7 +26,7 @@ class BoundsAnalysis {
   Bounds of(const ExprNode& e);
   Bounds of_call(const Call& c);
   Bounds of_cast(const Cast& c);
-  std::unordered_map<VarRef, Bounds> vars_;
+  PooledMap<VarRef, Bounds> vars_;
   std::vector<Assumed> assumed_;
 };
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "ir/expr.h"
@@ -32,8 +31,8 @@ struct IntSet {
   RangeRef cover_range(const RangeRef& fallback) const;
 };
 
-using SetMap = std::unordered_map<VarRef, IntSet>;
-using RangeMap = std::unordered_map<VarRef, RangeRef>;
+using SetMap = PooledMap<VarRef, IntSet>;
+using RangeMap = PooledMap<VarRef, RangeRef>;
 using Region = std::vector<RangeRef>;
 SetMap as_sets(const RangeMap& ranges);
 

@@ -38,8 +38,8 @@ const MarkSplits::Entry* MarkSplits::find(const IterMarkRef& mark) const {
 
 /// Whether the splits can be digits of one number that runs over the mark's extent: sorted from the lowest, each lower
 /// factor is the product of what is below it. Where the map need not be bijective, digits may be missing.
-bool IterRewriter::splits_fit(const IterMarkRef& mark, const std::vector<IterSplit>& splits, IterMapLevel level) {
-  std::vector<bool> used(splits.size(), false);
+bool IterRewriter::splits_fit(const IterMarkRef& mark, const PooledVector<IterSplit>& splits, IterMapLevel level) {
+  PooledVector<bool> used(splits.size(), false);
   Expr expected = one_of(mark->dtype());
   // The unused split of the least lower factor, if all of those are multiples of what is expected.
   auto skip_to = [&]() -> size_t {
@@ -90,7 +90,7 @@ bool IterRewriter::map_is_valid(const std::vector<IterSum>& indices, IterMapLeve
 namespace {
 
 /// The iterators at the bottom of a mark.
-void collect_inputs(const IterMarkRef& mark, std::vector<const IterMark*>& out) {
+void collect_inputs(const IterMarkRef& mark, PooledVector<const IterMark*>& out) {
   if (!mark->is_sum()) {
     out.push_back(mark.get());
     return;
@@ -101,12 +101,13 @@ void collect_inputs(const IterMarkRef& mark, std::vector<const IterMark*>& out) 
 }  // namespace
 
 bool IterRewriter::loses_a_constraint(const std::vector<IterSum>& indices) {
+  if (constrained_.empty()) return false;
   MarkSplits marks(indices);
-  std::vector<const IterMark*> used;
+  PooledVector<const IterMark*> used;
   for (const auto& e : marks.entries()) collect_inputs(e.mark, used);
   for (const Constrained& c : constrained_) {
     if (!c.tightens || marks.find(find_fused(c.flattened)->mark)) continue;
-    std::vector<const IterMark*> own;
+    PooledVector<const IterMark*> own;
     for (const IterSplit& s : c.flattened.args) collect_inputs(s.source, own);
     for (const IterMark* m : own)
       if (std::ranges::find(used, m) != used.end()) return true;

@@ -42,7 +42,7 @@ class Divider {
       if (!parts || analyzer_.prove_equal(imul(parts->outer_extent, parts->inner_extent), extent)) return parts;
     }
     // Outer splits first, then inner ones; from the innermost on.
-    std::vector<IterSplit> outer, inner;
+    PooledVector<IterSplit> outer, inner;
     Expr total = one_of(dtype);
     bool unit_scale = false;
     for (auto arg = sum.args.rbegin(); arg != sum.args.rend(); ++arg) {
@@ -97,7 +97,7 @@ class Divider {
       return sum.args[0];
     return whole(IterMarkRef(new IterMark(sum, extent)));
   }
-  static std::pair<IterSum, Expr> from_inner_to_outer(std::vector<IterSplit> args, const Expr& base) {
+  static std::pair<IterSum, Expr> from_inner_to_outer(PooledVector<IterSplit> args, const Expr& base) {
     Expr extent = one_of(base->dtype);
     for (IterSplit& a : args) {
       a.scale = extent;
@@ -138,8 +138,8 @@ class Divider {
     IterMarkRef outer_mark(new IterMark(source->outer, source->outer_extent));
     IterMarkRef inner_mark(new IterMark(source->inner, source->inner_extent));
     bool past = source->side == Halves::Side::outer;
-    std::vector<bool> used(splits.size(), false);
-    std::vector<IterSplit> inner, outer;
+    PooledVector<bool> used(splits.size(), false);
+    PooledVector<IterSplit> inner, outer;
     Expr expected = one_of(mark->dtype());
     for (size_t taken = 0; taken < splits.size(); ++taken) {
       size_t at = 0;
@@ -171,7 +171,7 @@ class Divider {
   Analyzer& analyzer_;
   MarkSplits marks_;
   const std::vector<VarRef>& sub_iters_;
-  std::vector<std::pair<IterSplit, Halves>> divided_;
+  PooledVector<std::pair<IterSplit, Halves>> divided_;
 };
 
 }  // namespace

@@ -27,7 +27,8 @@ int factors_of(const Expr& e) {
 
 /// The split of the smallest scale: the smallest constant one (on ties a unit extent, which moves no other), else the one
 /// with the fewest factors. Searched from `last` down, among those of one source if given.
-int IterRewriter::base_iter(const IterSum& sum, const std::vector<bool>& skip, const IterMark* source, int last) const {
+int IterRewriter::base_iter(const IterSum& sum, const PooledVector<bool>& skip, const IterMark* source,
+                            int last) const {
   auto eligible = [&](int i) { return !skip[i] && (!source || sum.args[i].source.get() == source); };
   int found = -1;
   int64_t least = 0;
@@ -54,7 +55,7 @@ int IterRewriter::base_iter(const IterSum& sum, const std::vector<bool>& skip, c
 }
 
 /// The split with exactly that scale; unit extents are taken first, as they leave the expected scale as it is.
-int IterRewriter::iter_of_scale(const IterSum& sum, const std::vector<bool>& skip, const Expr& scale,
+int IterRewriter::iter_of_scale(const IterSum& sum, const PooledVector<bool>& skip, const Expr& scale,
                                 const IterMark* source, int last, int first_unit) const {
   int found = -1;
   for (int i = last; i >= 0; --i) {
@@ -68,7 +69,7 @@ int IterRewriter::iter_of_scale(const IterSum& sum, const std::vector<bool>& ski
 }
 
 /// The split of the largest scale that is surely not above `limit`.
-int IterRewriter::iter_below_scale(const IterSum& sum, const std::vector<bool>& skip, const Expr& limit,
+int IterRewriter::iter_below_scale(const IterSum& sum, const PooledVector<bool>& skip, const Expr& limit,
                                    Expr& found_scale) const {
   int found = -1;
   for (int i = static_cast<int>(sum.args.size()) - 1; i >= 0; --i) {
@@ -91,8 +92,8 @@ std::optional<IterSum> IterRewriter::combine_same_source(const IterSum& sum) con
     return std::ranges::count_if(args, [&](const IterSplit& s) { return s.source == mark; });
   };
   if (std::ranges::all_of(args, [&](const IterSplit& s) { return uses(s.source) == 1; })) return {};
-  std::vector<bool> visited(args.size(), false);
-  std::vector<IterSplit> reversed;
+  PooledVector<bool> visited(args.size(), false);
+  PooledVector<IterSplit> reversed;
   int first_unit = first_unit_extent(sum);
   for (int last = n - 1; last >= 0; --last) {
     // A source's splits are joined when the search meets the last of them: others may remain for another round.
@@ -144,13 +145,13 @@ std::optional<IterSum> IterRewriter::fuse(IterSum sum, bool early_exit) {
   }
   const auto& args = sum.args;
   int last = static_cast<int>(args.size()) - 1;
-  std::vector<bool> visited(args.size(), false);
+  PooledVector<bool> visited(args.size(), false);
   int base = base_iter(sum, visited, nullptr, last);
   if (base < 0) return {};
   DType dtype = sum.base->dtype;
   const Expr base_scale = args[base].scale;
   Expr expected = base_scale, extra = zero_of(dtype), tail = zero_of(dtype);
-  std::vector<IterSplit> flat, grouped;  // from inner to outer
+  PooledVector<IterSplit> flat, grouped;  // from inner to outer
   int first_unit = first_unit_extent(sum);
 
   for (size_t taken = 0; taken < args.size();) {
@@ -204,7 +205,7 @@ std::optional<IterSum> IterRewriter::fuse(IterSum sum, bool early_exit) {
   }
   IterSum structured{{grouped.rbegin(), grouped.rend()}, zero_of(dtype)};
   IterMarkRef mark(new IterMark(structured, iadd(combine_exprs(Kind::div, expected, base_scale), tail)));
-  fused_.push_back({flattened, structured, mark, extra});
+  fused_.push_back({std::move(flattened), std::move(structured), mark, extra});
   return result(mark);
 }
 

@@ -83,8 +83,8 @@ class Inverter {
   void split(const IterSplit& s, const Expr& v) { add(s.source, imul(v, s.lower_factor)); }
 
   Analyzer analyzer_;
-  std::vector<IterMarkRef> order_;
-  std::vector<std::pair<IterMarkRef, Expr>> values_;
+  PooledVector<IterMarkRef> order_;
+  PooledVector<std::pair<IterMarkRef, Expr>> values_;
   InverseResult result_;
 };
 

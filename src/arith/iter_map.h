@@ -18,7 +18,7 @@ using IterMarkRef = Ref<const IterMark>;
 
 /// args[0] + args[1] + ... + base; the base holds no iterator.
 struct IterSum {
-  std::vector<IterSplit> args;
+  PooledVector<IterSplit> args;
   Expr base;
 };
 
@@ -82,7 +82,7 @@ Expr normalize_iter_map_to_expr(const IterSum& sum);
 
 /// The value of each input variable, given the values of the indices.
 ///   map  as detect_iter_map(bijective) gives it
-using Inverse = std::unordered_map<VarRef, Expr>;
+using Inverse = VarMap;
 /// Errors (as text): a sum that is not a plain fusion.
 struct InverseResult {
   Inverse values;

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -40,14 +38,14 @@ class MarkSplits {
   explicit MarkSplits(const std::vector<IterSum>& sums);
   struct Entry {
     IterMarkRef mark;
-    std::vector<IterSplit> splits;
+    PooledVector<IterSplit> splits;
   };
-  const std::vector<Entry>& entries() const { return entries_; }
+  const PooledVector<Entry>& entries() const { return entries_; }
   const Entry* find(const IterMarkRef& mark) const;
 
  private:
   size_t visit(const IterMarkRef& mark);
-  std::vector<Entry> entries_;
+  PooledVector<Entry> entries_;
 };
 
 class IterRewriter {
@@ -116,14 +114,14 @@ class IterRewriter {
   std::optional<IterSum> combine_same_source(const IterSum& sum) const;
   std::optional<IterSum> fuse(IterSum sum, bool early_exit);
   const IterSum* constraint_ending_in(const IterSplit& split) const;
-  int base_iter(const IterSum& sum, const std::vector<bool>& skip, const IterMark* source, int last) const;
-  int iter_of_scale(const IterSum& sum, const std::vector<bool>& skip, const Expr& scale, const IterMark* source,
+  int base_iter(const IterSum& sum, const PooledVector<bool>& skip, const IterMark* source, int last) const;
+  int iter_of_scale(const IterSum& sum, const PooledVector<bool>& skip, const Expr& scale, const IterMark* source,
                     int last, int first_unit) const;
-  int iter_below_scale(const IterSum& sum, const std::vector<bool>& skip, const Expr& limit, Expr& found) const;
+  int iter_below_scale(const IterSum& sum, const PooledVector<bool>& skip, const Expr& limit, Expr& found) const;
   Fused* find_fused(const IterSum& flattened);
 
   // Checks (iter_check.cc).
-  bool splits_fit(const IterMarkRef& mark, const std::vector<IterSplit>& splits, IterMapLevel level);
+  bool splits_fit(const IterMarkRef& mark, const PooledVector<IterSplit>& splits, IterMapLevel level);
 
   Padding* find_padding(const IterMarkRef& mark);
   /// How this mark was made from a shorter one, or null.
@@ -131,15 +129,15 @@ class IterRewriter {
 
   Analyzer& analyzer_;
   IterMapLevel level_;
-  std::unordered_map<VarRef, Value> vars_;
-  std::vector<IterMarkRef> inputs_;
-  std::vector<Padding> paddings_;
-  std::vector<Fused> fused_;
+  PooledMap<VarRef, Value> vars_;
+  PooledVector<IterMarkRef> inputs_;
+  PooledVector<Padding> paddings_;
+  PooledVector<Fused> fused_;
   struct Constrained {
     IterSum flattened;
     bool tightens;  ///< it takes iterations away, as far as is known
   };
-  std::vector<Constrained> constrained_;
+  PooledVector<Constrained> constrained_;
   bool padding_round_ = false;
   bool requires_padding_ = false;
   Expr padding_predicate_ = bool_imm(false);

@@ -69,7 +69,7 @@ KnownComparisons::Key KnownComparisons::key(const Expr& e) {
   return exprs_.size() - 1;
 }
 
-void KnownComparisons::add(const Expr& condition, std::vector<Known>& to) {
+void KnownComparisons::add(const Expr& condition, PooledVector<Known>& to) {
   for (const Expr& part : conjuncts(condition)) {
     Kind kind = kind_of(part);
     auto order = order_of(kind);
@@ -116,8 +116,8 @@ void KnownComparisons::bind(const VarRef& var, const Expr& value) {
   if (var->dtype == value->dtype) add(make<EQ>(Expr(var), value), global_);
 }
 
-std::vector<KnownComparisons::Known> KnownComparisons::direct(Key a, Key b) const {
-  std::vector<Known> out;
+PooledVector<KnownComparisons::Known> KnownComparisons::direct(Key a, Key b) const {
+  PooledVector<Known> out;
   for (const auto* list : {&global_, &scoped_}) {
     for (const Known& k : *list) {
       if (k.lhs == a && k.rhs == b)
@@ -129,13 +129,13 @@ std::vector<KnownComparisons::Known> KnownComparisons::direct(Key a, Key b) cons
   return out;
 }
 
-std::vector<KnownComparisons::Known> KnownComparisons::reachable(Key a, Key b) const {
+PooledVector<KnownComparisons::Known> KnownComparisons::reachable(Key a, Key b) const {
   // A search from a over the graph whose edges are the known comparisons.
-  std::map<Key, std::vector<Known>> from_a;
+  std::map<Key, PooledVector<Known>> from_a;
   std::vector<Key> to_visit;
   std::vector<bool> seen(exprs_.size(), false);
   auto declare = [&](const Known& k) {
-    std::vector<Known>& list = from_a[k.rhs];
+    PooledVector<Known>& list = from_a[k.rhs];
     for (const Known& old : list)
       if (old.implies(k)) return;
     if (k.rhs != b && !seen[k.rhs]) {
@@ -164,7 +164,7 @@ std::vector<KnownComparisons::Known> KnownComparisons::reachable(Key a, Key b) c
   while (!to_visit.empty()) {
     Key middle = to_visit.back();
     to_visit.pop_back();
-    std::vector<Known> found;
+    PooledVector<Known> found;
     for_edges(middle, [&](const Known& edge) {
       if (edge.rhs == a) return;
       for (const Known& first : from_a[middle]) {

@@ -34,13 +34,13 @@ class KnownComparisons {
   };
   Key key(const Expr& e);
   std::optional<Key> find(const Expr& e) const;
-  void add(const Expr& condition, std::vector<Known>& to);
+  void add(const Expr& condition, PooledVector<Known>& to);
   void forget(const VarRef& var);
-  std::vector<Known> direct(Key a, Key b) const;
-  std::vector<Known> reachable(Key a, Key b) const;
+  PooledVector<Known> direct(Key a, Key b) const;
+  PooledVector<Known> reachable(Key a, Key b) const;
 
-  std::vector<Expr> exprs_;
-  std::vector<Known> global_, scoped_;
+  PooledVector<Expr> exprs_;
+  PooledVector<Known> global_, scoped_;
 };
 
 }  // namespace sator::arith

@@ -1,7 +1,6 @@
 // Residue classes of integer expressions (internal to Analyzer).
 #pragma once
 
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -27,7 +26,7 @@ class ModularAnalysis {
   Modular quotient(const Expr& e, int64_t divisor, bool floored);
   Modular remainder(const Expr& e, int64_t divisor);
   Analyzer& parent_;
-  std::unordered_map<VarRef, Modular> vars_;
+  PooledMap<VarRef, Modular> vars_;
   std::vector<std::pair<VarRef, Modular>> undo_;
 };
 

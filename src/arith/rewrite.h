@@ -1,7 +1,6 @@
 // Simplification by rewrite rules (internal to Analyzer).
 #pragma once
 
-#include <unordered_map>
 #include <vector>
 
 #include "arith/facts.h"
@@ -67,7 +66,7 @@ class Rewriter {
     bool truth;
   };
   Analyzer& analyzer_;
-  std::unordered_map<VarRef, Expr> vars_;
+  VarMap vars_;
   std::vector<Literal> literals_;
   int depth_ = 0;
 };

@@ -23,7 +23,7 @@ bool mergeable(const Split& high, const Split& low) {
          checked_mul(high.scale / low.scale, low.lower) == high.lower && high.can_round(low.rounding);
 }
 
-std::vector<Split> merged(std::vector<Split> terms) {
+PooledVector<Split> merged(PooledVector<Split> terms) {
   for (size_t i = 0; i < terms.size(); ++i) {
     if (terms[i].scale == 0) continue;
     for (size_t j = i + 1; j < terms.size(); ++j) {
@@ -39,6 +39,7 @@ std::vector<Split> merged(std::vector<Split> terms) {
       }
     }
   }
+  if (terms.size() < 2) return terms;  // the sort takes memory before it looks
   std::stable_sort(terms.begin(), terms.end(), [](const Split& a, const Split& b) {
     if (a.scale != b.scale) return a.scale > b.scale;
     if (a.lower != b.lower) return a.lower > b.lower;
@@ -62,7 +63,7 @@ Expr Split::expr(int64_t factor) const {
 Expr Sum::expr() const {
   Expr e = int_imm(0, dtype);
   if (terms.empty()) return int_imm(base, dtype);
-  std::vector<Split> ordered = merged(terms);
+  PooledVector<Split> ordered = merged(terms);
   for (const Split& t : ordered)
     if (t.scale > 0) e = fold(Kind::add, e, t.expr());
   // The least value has no negative: it is added.

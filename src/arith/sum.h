@@ -26,7 +26,7 @@ struct Split {
 
 /// The sum of its terms and a constant. Terms of one index stand together, by falling `lower`.
 struct Sum {
-  std::vector<Split> terms;
+  PooledVector<Split> terms;
   int64_t base = 0;
   DType dtype;
 

@@ -58,7 +58,7 @@ V field_from_python(nb::handle o) {
         node = expr_of(o);
       else
         node = node_of(o);
-      if (V out = V(dynamic_cast<const T*>(node.get()))) return out;
+      if (V out = V(node.as<T>())) return out;
       wrong_type(o, "another kind of node");
     }
   } else if constexpr (std::is_same_v<V, relax::TensorValue>) {

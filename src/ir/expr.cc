@@ -362,7 +362,7 @@ NodeMap substitutions(const VarMap& map) {
 
 bool uses_var(const NodeRef& root, const Var& var) {
   bool found = false;
-  walk(root, [&](const Var& v) { found |= &v == &var; });
+  walk(root, [&](const Var& v) { found |= &v == &var; }, [&](const NodeBase&) { return !found; });
   return found;
 }
 

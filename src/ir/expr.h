@@ -290,8 +290,8 @@ Expr lane_count(Lanes lanes, DType dtype = i32);
 /// The lanes that the expression counts, as lane_count() writes it or with the factors swapped; nothing for another one.
 std::optional<Lanes> as_lanes(const Expr& count);
 
-using VarMap = std::unordered_map<VarRef, Expr>;
-using BufferMap = std::unordered_map<BufferRef, BufferRef>;
+using VarMap = PooledMap<VarRef, Expr>;
+using BufferMap = PooledMap<BufferRef, BufferRef>;
 
 /// The replacements of substitute() as nodes. Every value has its variable's dtype: an expression that held two dtypes at
 /// once would be wrong without a word wherever it is widened, compared or printed.

@@ -3,9 +3,9 @@
 namespace sator {
 
 ModuleRef with_function(const ModuleRef& module, const std::string& name, Func func) {
-  auto functions = module->functions;
-  functions[name] = std::move(func);
-  return with(module, &Module::functions, std::move(functions));
+  Module* copy = new Module(*module);
+  copy->functions[name] = std::move(func);
+  return detail::finished(copy);
 }
 
 std::string fresh_name(const ModuleRef& module, const std::string& base) {

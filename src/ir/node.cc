@@ -70,6 +70,7 @@ class Replacer {
   explicit Replacer(const NodeMap& map) : map_(map) {}
   NodeRef operator()(const NodeRef& n) {
     if (auto at = map_.find(n); at != map_.end()) return at->second;
+    if (n->info().is_leaf) return n;
     if (!n->info().has_identity) return children(n);
     if (auto at = done_.find(n); at != done_.end()) return at->second;
     NodeRef out = children(n);

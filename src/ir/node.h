@@ -28,9 +28,16 @@ struct Span {
   int32_t line = 0, column = 0;
 };
 
+namespace detail {
+template <class Family>
+inline constexpr char kFamily = 0;  ///< its address tells families apart
+}  // namespace detail
+
 /// The derived operations of one node class; its address is the class's tag.
 struct NodeInfo {
   std::string_view name;
+  const char* family;  ///< &detail::kFamily<ExprNode>, ...: the one class between NodeBase and the node's own
+  bool is_leaf;        ///< no field can hold a node
   bool has_identity;   ///< Var, Buffer, ...: one object stands for one thing; see transform()
   bool free_by_value;  ///< equality compares two that no definition has matched by their fields (Buffer)
   void (*each_child)(const NodeBase&, FunctionRef<void(const NodeRef&)>);
@@ -41,17 +48,24 @@ struct NodeInfo {
 
 class NodeBase : public Object {
  public:
-  virtual const NodeInfo& info() const = 0;
+  const NodeInfo& info() const { return *info_; }
   /// This node as a T (a node class or a family), or null.
   template <class T>
   const T* as() const {
-    if constexpr (requires { T::kInfo; }) {
+    if constexpr (std::is_same_v<T, NodeBase>) {
+      return this;
+    } else if constexpr (requires { T::kInfo; }) {
       return &info() == &T::kInfo ? static_cast<const T*>(this) : nullptr;
     } else {
-      return dynamic_cast<const T*>(this);
+      return info().family == &detail::kFamily<T> ? static_cast<const T*>(this) : nullptr;
     }
   }
   Span span;
+
+ private:
+  template <class T, class Family>
+  friend class Node;
+  const NodeInfo* info_ = nullptr;
 };
 
 /// A counted reference to a node that is at hand as a plain reference.
@@ -146,44 +160,60 @@ void each_child(const V& v, FunctionRef<void(const NodeRef&)> f) {
   }
 }
 
-/// Maps in place; returns whether anything changed.
+/// Whether a field of this type can hold nodes.
 template <class V>
-bool map_children(V& v, FunctionRef<NodeRef(const NodeRef&)> f) {
+constexpr bool holds_nodes() {
   if constexpr (NodePointer<V>) {
-    if (!v) return false;
-    NodeRef mapped = f(v);
-    if (mapped.get() == v.get()) return false;
-    using T = std::remove_pointer_t<decltype(v.get())>;
-    v = Ref<T>(mapped.get() ? dynamic_cast<T*>(mapped.get()) : nullptr);
     return true;
   } else if constexpr (requires { typename V::mapped_type; }) {
-    bool changed = false;
-    if constexpr (NodePointer<typename V::key_type>) {
-      V out;
-      for (const auto& [key, value] : v) {
-        auto k = key;
-        auto m = value;
-        changed |= map_children(k, f);
-        changed |= map_children(m, f);
-        out.emplace(std::move(k), std::move(m));
-      }
-      if (changed) v = std::move(out);
-    } else {
-      for (auto& [key, value] : v) changed |= map_children(value, f);
-    }
-    return changed;
-  } else if constexpr (requires { v.first, v.second; }) {
-    bool changed = map_children(v.first, f);
-    return map_children(v.second, f) | changed;
-  } else if constexpr (requires { v.has_value(), *v; }) {
-    return v ? map_children(*v, f) : false;
+    return holds_nodes<typename V::key_type>() || holds_nodes<typename V::mapped_type>();
+  } else if constexpr (requires(const V& v) { v.first, v.second; }) {
+    return holds_nodes<typename V::first_type>() || holds_nodes<typename V::second_type>();
   } else if constexpr (requires { typename V::value_type; } && !std::is_same_v<V, std::string>) {
-    bool changed = false;
-    for (auto& item : v) changed |= map_children(item, f);
-    return changed;
+    return holds_nodes<typename V::value_type>();
   } else {
     return false;
   }
+}
+
+/// The value with its nodes mapped; nothing where none changed, which costs no copy.
+template <class V>
+  requires(holds_nodes<V>())
+std::optional<V> mapped_children(const V& v, FunctionRef<NodeRef(const NodeRef&)> f) {
+  std::optional<V> out;
+  if constexpr (NodePointer<V>) {
+    if (!v) return {};
+    NodeRef mapped = f(v);
+    if (mapped.get() == v.get()) return {};
+    using T = std::remove_pointer_t<decltype(v.get())>;
+    out = V(mapped ? const_cast<T*>(mapped->template as<std::remove_const_t<T>>()) : nullptr);
+  } else if constexpr (requires { typename V::mapped_type; }) {
+    for (auto at = v.begin(); at != v.end(); ++at) {
+      std::optional<typename V::key_type> key;
+      std::optional<typename V::mapped_type> value;
+      if constexpr (holds_nodes<typename V::key_type>()) key = mapped_children(at->first, f);
+      if constexpr (holds_nodes<typename V::mapped_type>()) value = mapped_children(at->second, f);
+      if ((key || value) && !out) out.emplace(v.begin(), at);
+      if (out) out->emplace(key ? std::move(*key) : at->first, value ? std::move(*value) : at->second);
+    }
+  } else if constexpr (requires { v.first, v.second; }) {
+    std::optional<typename V::first_type> first;
+    std::optional<typename V::second_type> second;
+    if constexpr (holds_nodes<typename V::first_type>()) first = mapped_children(v.first, f);
+    if constexpr (holds_nodes<typename V::second_type>()) second = mapped_children(v.second, f);
+    if (first || second) out.emplace(first ? std::move(*first) : v.first, second ? std::move(*second) : v.second);
+  } else if constexpr (requires { v.has_value(), *v; }) {
+    if (!v) return {};
+    if (auto value = mapped_children(*v, f)) out.emplace(std::move(*value));
+  } else {
+    for (size_t i = 0; i < v.size(); ++i) {
+      auto item = mapped_children(v[i], f);
+      if (!item) continue;
+      if (!out) out = v;
+      (*out)[i] = std::move(*item);
+    }
+  }
+  return out;
 }
 
 template <class V>
@@ -248,10 +278,16 @@ Ref<const T> finished(T* node) {
   return owned;
 }
 
-template <class T>
+template <class T, class Family>
 constexpr NodeInfo node_info() {
   NodeInfo info{};
   info.name = type_name<T>();
+  info.family = &kFamily<Family>;
+  info.is_leaf = !std::apply(
+      [](const auto&... f) {
+        return (holds_nodes<std::remove_cvref_t<decltype(std::declval<T>().*f.pointer)>>() || ...);
+      },
+      T::fields());
   info.has_identity = requires { T::kHasIdentity; };
   info.free_by_value = requires { T::kFreeByValue; };
   info.each_child = [](const NodeBase& n, FunctionRef<void(const NodeRef&)> f) {
@@ -261,10 +297,12 @@ constexpr NodeInfo node_info() {
     const T& node = static_cast<const T&>(n);
     Ref<T> copy;
     for_fields<T>([&](const auto& fd) {
-      auto value = node.*fd.pointer;
-      if (!map_children(value, f)) return;
-      if (!copy) copy = Ref<T>(new T(node));
-      (*copy).*fd.pointer = std::move(value);
+      if constexpr (holds_nodes<std::remove_cvref_t<decltype(node.*fd.pointer)>>()) {
+        auto value = mapped_children(node.*fd.pointer, f);
+        if (!value) return;
+        if (!copy) copy = Ref<T>(new T(node));
+        (*copy).*fd.pointer = std::move(*value);
+      }
     });
     if (!copy) return NodeRef(&n);
     if constexpr (requires { copy->finish(); }) copy->finish();
@@ -293,10 +331,10 @@ template <class T, class Family = NodeBase>
 class Node : public Family {
  public:
   static const NodeInfo kInfo;
-  const NodeInfo& info() const final { return kInfo; }
+  Node() { this->info_ = &kInfo; }
 };
 template <class T, class Family>
-constinit inline const NodeInfo Node<T, Family>::kInfo = detail::node_info<T>();
+constinit inline const NodeInfo Node<T, Family>::kInfo = detail::node_info<T, Family>();
 
 /// A node from one value per field, in the order of fields(). A class with a finish() derives the rest there.
 template <class T, class... Args>

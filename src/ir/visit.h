@@ -1,11 +1,13 @@
 // The traversals: match (one node), walk (read a program), transform (rewrite a program).
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <tuple>
 #include <type_traits>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "base/error.h"
+#include "base/pooled.h"
 #include "ir/node.h"
 
 namespace sator {
@@ -74,15 +76,33 @@ auto match(const Ref<Family>& node, First&& first, Rest&&... rest) -> typename d
 
 namespace detail {
 
+/// The nodes met so far; most walks meet few.
+class SeenNodes {
+ public:
+  /// Whether it is met for the first time.
+  bool insert(const NodeBase* n) {
+    const auto end = few_.begin() + count_;
+    if (std::find(few_.begin(), end, n) != end) return false;
+    if (count_ == few_.size()) return others_.insert(n).second;
+    few_[count_++] = n;
+    return true;
+  }
+
+ private:
+  std::array<const NodeBase*, 8> few_;
+  size_t count_ = 0;
+  PooledSet<const NodeBase*> others_;
+};
+
 template <class... Arms>
 class Walker {
  public:
   explicit Walker(Arms&... arms) : arms_(arms...) {}
   void operator()(const NodeRef& n) {
-    if (n->info().has_identity && !seen_.insert(n.get()).second) return;
+    if (n->info().has_identity && !seen_.insert(n.get())) return;
     bool descend = true;
     std::apply([&](auto&... arm) { (offer(arm, *n, descend) || ...); }, arms_);
-    if (descend) n->info().each_child(*n, [this](const NodeRef& child) { (*this)(child); });
+    if (descend && !n->info().is_leaf) n->info().each_child(*n, [this](const NodeRef& child) { (*this)(child); });
   }
 
  private:
@@ -98,7 +118,7 @@ class Walker {
     return true;
   }
   std::tuple<Arms&...> arms_;
-  std::unordered_set<const NodeBase*> seen_;
+  SeenNodes seen_;
 };
 
 template <class... Arms>
@@ -129,7 +149,7 @@ class Transformer {
     return true;
   }
   std::tuple<Arms&...> arms_;
-  std::unordered_map<NodeRef, NodeRef> done_;
+  PooledMap<NodeRef, NodeRef> done_;
 };
 
 }  // namespace detail
@@ -143,7 +163,7 @@ void walk(const NodeRef& root, Arms&&... arms) {
   walker(root);
 }
 
-using NodeMap = std::unordered_map<NodeRef, NodeRef>;
+using NodeMap = PooledMap<NodeRef, NodeRef>;
 /// Puts other nodes in the place of given ones (by identity), from the top: what is put in is not searched again.
 NodeRef replace_nodes(const NodeRef& root, const NodeMap& map);
 template <class T>

@@ -54,7 +54,7 @@ bool lists(const std::vector<BufferRegionRef>& regions, const BufferRef& buffer)
 }
 
 ScopeAnalysis::ScopeAnalysis(const Schedule& s, std::vector<int> blocks) : s_(s), blocks_(std::move(blocks)) {
-  std::unordered_map<BufferRef, std::vector<int>> readers;
+  PooledMap<BufferRef, std::vector<int>> readers;
   for (int b : blocks_) {
     const Block& block = *s.sites()[b].realize()->block;
     for (const BufferRegionRef& read : block.reads) {
@@ -109,7 +109,7 @@ bool ScopeAnalysis::is_dominant(int block) const {
 static const arith::IterMap& binding_map(const Schedule& s, int block_site, int high, const Expr& predicate) {
   const Sites& sites = s.sites();
   const BlockRealize& realize = *sites[block_site].realize();
-  std::vector<NodeRef> read(realize.values.begin(), realize.values.end());
+  Findings<arith::IterMap>::Nodes read(realize.values.begin(), realize.values.end());
   read.insert(read.end(), {predicate, high < 0 ? NodeRef() : sites[high].handle()});
   s.add_ranges(read, sites[block_site].parent);
   return s.binding_maps().of(std::move(read), [&] {
@@ -235,6 +235,8 @@ MaybeReason ScopeAnalysis::not_reduction(int site) const {
 }
 
 MaybeReason ScopeAnalysis::not_complete_or_reduction(int site) const {
+  const bool may_reduce = s_.sites()[site].realize()->block->init != nullptr;
+  if (may_reduce && !not_reduction(site)) return {};
   MaybeReason complete = not_complete(site);
   if (!complete) return {};
   MaybeReason reduction = not_reduction(site);

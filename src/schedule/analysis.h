@@ -37,7 +37,7 @@ class ScopeAnalysis {
   const Schedule& s_;
   std::vector<int> blocks_;
   std::vector<Dependency> dependencies_;
-  std::unordered_map<BufferRef, std::vector<int>> writers_;
+  PooledMap<BufferRef, std::vector<int>> writers_;
 };
 
 /// Annotation of a reduction block whose init decompose_reduction takes out next (rfactor leaves it so): in what is asked of the

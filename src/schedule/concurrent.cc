@@ -18,7 +18,12 @@ bool may_reduce_across(const std::string& thread) {
 }
 
 bool uses_any(const Expr& e, const std::vector<VarRef>& vars) {
-  return std::any_of(vars.begin(), vars.end(), [&](const VarRef& v) { return uses_var(e, *v); });
+  bool found = false;
+  walk(
+      e,
+      [&](const Var& v) { found |= std::ranges::find(vars, &v, &VarRef::get) != vars.end(); },
+      [&](const NodeBase&) { return !found; });
+  return found;
 }
 
 /// Each iteration of the loop has its own memory for the buffer. Memory is allocated by the innermost loop around all

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <unordered_map>
-#include <vector>
 
 #include "base/function_ref.h"
+#include "base/pooled.h"
 #include "ir/node.h"
 
 namespace sator::schedule {
@@ -14,7 +14,7 @@ namespace sator::schedule {
 template <class T>
 class Findings {
  public:
-  using Nodes = std::vector<NodeRef>;  ///< null is a node too
+  using Nodes = PooledVector<NodeRef>;  ///< null is a node too
   /// What `find` gives, once for the same nodes.
   const T& of(Nodes read, FunctionRef<T()> find) {
     if (auto at = found_.find(read); at != found_.end()) return at->second;

@@ -52,11 +52,10 @@ void AnyPrimitive::refuse_argument(const Error& error) const {
 }
 
 const AnyPrimitive& primitive_named(const std::string& name) {
-  std::vector<std::string> names;
-  for (const AnyPrimitive* p : primitives()) {
+  for (const AnyPrimitive* p : primitives())
     if (p->name == name) return *p;
-    names.push_back(p->name);
-  }
+  std::vector<std::string> names;
+  for (const AnyPrimitive* p : primitives()) names.push_back(p->name);
   fail({.what = text("there is no primitive ", name),
         .needs = "a primitive's name",
         .hint = text("the nearest are: ", join(nearest_names(name, names), ", "))});

@@ -62,7 +62,7 @@ int Schedule::site(const Loop& loop) const {
         .needs = "a loop of the current program",
         .hint = step == consumed_by_.end()
                     ? std::string("take the loop from get_loops of this schedule")
-                    : text("`", step->second, "` consumed it; use the loops that step returned")});
+                    : text("`", describe(*step->second), "` consumed it; use the loops that step returned")});
 }
 
 int Schedule::site(const BlockHandle& block) const {
@@ -73,7 +73,7 @@ int Schedule::site(const BlockHandle& block) const {
         .needs = "a block of the current program",
         .hint = step == consumed_by_.end()
                     ? std::string("take the block from get_block of this schedule")
-                    : text("`", step->second, "` consumed it; use the blocks that step returned")});
+                    : text("`", describe(*step->second), "` consumed it; use the blocks that step returned")});
 }
 
 const For& Schedule::get(const Loop& loop) const { return *sites()[site(loop)].loop(); }
@@ -119,7 +119,7 @@ void Schedule::bind_ranges(arith::Analyzer& analyzer, int site) const {
   }
 }
 
-void Schedule::add_ranges(std::vector<NodeRef>& read, int site) const {
+void Schedule::add_ranges(Findings<arith::IterMap>::Nodes& read, int site) const {
   const Sites& sites = this->sites();
   for (const auto& [param, buffer] : func()->buffer_map) {
     for (const Expr& extent : buffer->shape) {
@@ -215,8 +215,11 @@ void Schedule::end_step(Value output) {
   if (!open_steps_.empty()) return;
   step.output = std::move(output);
   if (before_.sites && !func_name_.empty()) {
+    std::shared_ptr<const Step> consumer;
     for (const auto& [handle, site] : before_.sites->handles()) {
-      if (!sites().handles().count(handle)) consumed_by_.emplace(handle, describe(step));
+      if (sites().handles().count(handle)) continue;
+      if (!consumer) consumer = std::make_shared<Step>(step);
+      consumed_by_.emplace(handle, consumer);
     }
   }
   trace_.steps.push_back(std::move(step));

@@ -42,7 +42,7 @@ class Schedule {
   /// Tells the analyzer the ranges of all loops and iterators at and above `site`.
   void bind_ranges(arith::Analyzer& analyzer, int site) const;
   /// Adds the nodes that bind_ranges reads.
-  void add_ranges(std::vector<NodeRef>& read, int site) const;
+  void add_ranges(Findings<arith::IterMap>::Nodes& read, int site) const;
   /// The maps of blocks' bindings, kept for analyses.
   Findings<arith::IterMap>& binding_maps() const { return binding_maps_; }
 
@@ -121,7 +121,7 @@ class Schedule {
   std::unordered_map<BlockHandle, BlockHandle> forwarded_;
   VarMap sampled_;                         ///< variables of chosen numbers
   std::optional<std::mt19937_64> random_;  ///< seeded when it is first asked: most schedules choose nothing
-  std::unordered_map<const NodeBase*, std::string> consumed_by_;  ///< handle -> text of the step that consumed it
+  PooledMap<const NodeBase*, std::shared_ptr<const Step>> consumed_by_;  ///< handle -> the step that consumed it
 };
 
 /// Why a handle's program cannot be ...; queries return it, `Schedule::require` turns it into an error.

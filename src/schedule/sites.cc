@@ -6,7 +6,10 @@ namespace sator::schedule {
 
 using namespace tir;
 
-Sites::Sites(const Stmt& body) { visit(body, -1, -1); }
+Sites::Sites(const Stmt& body) {
+  sites_.reserve(32);
+  visit(body, -1, -1);
+}
 
 void Sites::visit(const Stmt& stmt, int parent, int scope) {
   if (!stmt) return;

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <unordered_map>
-
 #include "schedule/handles.h"
 
 namespace sator::schedule {
@@ -26,7 +24,7 @@ class Sites {
   /// -1 where the program has no such loop or block.
   int find(const Loop& loop) const;
   int find(const BlockHandle& block) const;
-  const std::unordered_map<const NodeBase*, int>& handles() const { return by_handle_; }
+  const PooledMap<const NodeBase*, int>& handles() const { return by_handle_; }
   /// Is `ancestor` on the way from `site` to the root (or the same)?
   bool is_above(int ancestor, int site) const;
   int lowest_common_ancestor(int a, int b) const;
@@ -39,8 +37,8 @@ class Sites {
 
  private:
   void visit(const tir::Stmt& stmt, int parent, int scope);
-  std::vector<Site> sites_;
-  std::unordered_map<const NodeBase*, int> by_handle_;
+  PooledVector<Site> sites_;
+  PooledMap<const NodeBase*, int> by_handle_;
 };
 
 }  // namespace sator::schedule

@@ -65,7 +65,7 @@ void walk_bindings(const NodeRef& node, const std::function<void(const VarRef& v
 
 bool is_ssa(const PrimFunc& func) {
   std::unordered_set<VarRef> bound(func.params.begin(), func.params.end());
-  std::unordered_map<VarRef, Expr> lets;
+  VarMap lets;
   bool is_once = bound.size() == func.params.size();
   walk_bindings(func.body, [&](const VarRef& var, const Let* let) {
     const auto known = lets.find(var);

@@ -5,9 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "base/pooled.h"
 #include "base/threads.h"
 
 namespace sator {
@@ -86,6 +91,42 @@ TEST(ObjectMemory, MovesBetweenThreads) {
     }
     for (int n = 1; n < 6'000; n += 2) ASSERT_TRUE(made[static_cast<size_t>(n)]->holds(n % 127));
   }
+}
+
+// The same operations on the standard allocator's containers, at sizes on both sides of what the lists keep.
+TEST(Pooled, ContainersHoldWhatTheStandardOnesHold) {
+  std::mt19937 random(7);
+  PooledVector<std::string> vector;
+  std::vector<std::string> expected_vector;
+  PooledMap<int, std::string> map;
+  std::map<int, std::string> expected_map;
+  PooledSet<int> set;
+  std::set<int> expected_set;
+  PooledVector<bool> bits;
+  std::vector<bool> expected_bits;
+  for (int n = 0; n < 20'000; ++n) {
+    const int key = static_cast<int>(random() % 500);
+    std::string word(random() % 60, static_cast<char>('a' + n % 26));
+    if (random() % 3 == 0) {
+      EXPECT_EQ(map.erase(key), expected_map.erase(key));
+      EXPECT_EQ(set.erase(key), expected_set.erase(key));
+    } else {
+      map[key] = expected_map[key] = word;
+      set.insert(key), expected_set.insert(key);
+    }
+    vector.push_back(word), expected_vector.push_back(std::move(word));
+    bits.push_back(key % 2 == 0), expected_bits.push_back(key % 2 == 0);
+    if (random() % 400 == 0) vector.clear(), expected_vector.clear(), bits = {}, expected_bits = {};
+    if (random() % 400 == 0) map.clear(), expected_map.clear(), vector.shrink_to_fit();
+  }
+  EXPECT_TRUE(std::ranges::equal(vector, expected_vector));
+  EXPECT_TRUE(std::ranges::equal(bits, expected_bits));
+  EXPECT_EQ((std::map<int, std::string>(map.begin(), map.end())), expected_map);
+  EXPECT_EQ((std::set<int>(set.begin(), set.end())), expected_set);
+}
+
+TEST(Pooled, RefusesMoreThanMemoryCanHold) {
+  EXPECT_THROW(PooledAllocator<int64_t>().allocate(size_t{1} << 61), std::bad_array_new_length);
 }
 
 }  // namespace

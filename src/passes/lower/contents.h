@@ -67,8 +67,7 @@ class Contents {
   void add(Fact fact);
   /// Iterations at the same time write this memory anyhow: nothing is known of it for long.
   bool is_shared(const BufferRef& buffer) const;
-  static std::optional<std::unordered_map<VarRef, Expr>> solve(const Fact& fact, const std::vector<Expr>& indices,
-                                                               Expr& where);
+  static std::optional<VarMap> solve(const Fact& fact, const std::vector<Expr>& indices, Expr& where);
   static bool mentions(const Fact& fact, const Var& var);
 
   std::vector<Fact> facts_;

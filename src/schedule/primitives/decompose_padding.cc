@@ -144,7 +144,7 @@ Stmt inside_nest(const Schedule& s, const PaddedBlock& plan, const For* top) {
   arith::Analyzer a;
   bind_loops(plan, a);
   std::vector<const For*> loops;
-  std::unordered_map<VarRef, RangeRef> ranges;
+  arith::RangeMap ranges;
   for (const For* l : plan.loops) {
     if (!top) break;
     loops.push_back(l);

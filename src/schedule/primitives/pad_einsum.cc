@@ -13,7 +13,7 @@ namespace {
 struct EinsumPadding {
   int block = -1;
   Stmt nest;                                   ///< the block with all its loops
-  std::unordered_map<VarRef, Expr> grown;      ///< iterators and loops that are padded -> their new extents
+  VarMap grown;                                ///< iterators and loops that are padded -> their new extents
   std::vector<BufferRegionRef> reads, writes;  ///< those that need a padded buffer
 };
 
