@@ -285,7 +285,7 @@ from sator.relax.pipeline import get_pipeline, register_pipeline  # noqa: E402,F
 from sator.relax.expr_functor import PyExprMutator, PyExprVisitor  # noqa: E402,F401
 
 
-_SUBMODULES = ("analysis", "dpl", "frontend", "testing", "transform", "utils", "vm_build")
+_SUBMODULES = ("analysis", "dpl", "frontend", "testing", "training", "transform", "utils", "vm_build")
 # Ops that TVM has here too.
 _OPS = ("call_tir", "call_tir_with_grad", "call_tir_inplace", "call_dps_packed", "call_packed", "call_pure_packed")
 
