@@ -357,6 +357,18 @@ def any(*conditions):  # noqa: A001
     return _joined("or", conditions)
 
 
+def stmt_seq(*args):
+    """The statement that runs these one after the other: statements, and expressions whose values nobody asks for."""
+    return _core.tir.SeqStmt([a if isinstance(a, Stmt) else _core.tir.Evaluate(a) for a in args])
+
+
+def stmt_list(stmt):
+    """The statements that a statement runs one after the other."""
+    if not isinstance(stmt, _core.tir.SeqStmt):
+        return [stmt]
+    return [inner for part in stmt.stmts for inner in stmt_list(part)]
+
+
 def _joined(op, conditions):
     if not conditions:
         raise ValueError("no condition is given\n  needs: at least one")
@@ -370,7 +382,11 @@ _language = {name.split(".")[0] for name in _core.script_names()}
 
 
 def __getattr__(name):
-    if name in ("analysis", "tensor_intrin", "transform"):
+    if name in ("Layout", "BijectiveLayout", "layout", "bijective_layout"):
+        from sator.tir import data_layout
+
+        return getattr(data_layout, name)
+    if name in ("analysis", "data_layout", "ir_builder", "tensor_intrin", "transform"):
         import importlib
 
         return importlib.import_module("sator.tir." + name)
