@@ -5,7 +5,8 @@ import operator
 from sator import _core
 from sator.extend import extends
 from sator import te_schedule as schedule  # noqa: F401
-from sator.te_schedule import create_schedule  # noqa: F401
+from sator.te_schedule import Schedule, create_schedule  # noqa: F401
+from sator.te_stage import Stage  # noqa: F401
 
 __path__ = []  # TVM's modules below are found by sator.paths
 
@@ -277,6 +278,18 @@ def comm_reducer(fcombine, fidentity, name="reduce"):
 def var(name="tindex", dtype="int32", span=None):
     """A variable."""
     return _core.make_var(name, dtype, False)
+
+
+def thread_axis(dom=None, tag="", name="", span=None):
+    """Threads of a GPU, which `bind` of a schedule and ib.scope_attr take: te.thread_axis("threadIdx.x"), te.thread_axis((0, 32), "threadIdx.x").
+
+    dom   (0, how many), or None: as many as the loop has iterations; the tag may stand in its place
+    """
+    if isinstance(dom, str):
+        dom, tag = None, dom
+    if not isinstance(tag, str) or not tag:
+        raise ValueError(f"thread_axis: tag = {tag!r}\n  needs: a thread's tag, such as \"threadIdx.x\"")
+    return _core.make(_core.tir.ThreadAxis, [_core.make_var(name or tag, "int32", False), tag])
 
 
 def size_var(name="size", dtype="int32", span=None):

@@ -1,122 +1,7 @@
 """te.create_schedule: the loops of formulas, rearranged. The steps are taken on the tensor program when it is made."""
 from sator import _core
-
-
-class Axis:
-    """A loop that a step made."""
-
-    def __init__(self, name):
-        self.name = name
-
-    def __repr__(self):
-        return self.name
-
-
-class Stage:
-    """The loops of one tensor."""
-
-    def __init__(self, tensor):
-        self._tensor = tensor
-        self._steps = []
-
-    @property
-    def op(self):
-        """The operation of the tensor: `s[C].op.axis`, `s[C].op.reduce_axis`."""
-        return self._tensor.op
-
-    def _add(self, primitive, axes, made=(), **options):
-        self._steps.append((primitive, list(axes), list(made), options))
-
-    def _loops(self):
-        """The loops now, outermost first."""
-        loops = [*self._tensor._axes(), *self._tensor._reduce_axes()]
-        for primitive, of, made, _ in self._steps:
-            keys = [_key(a) for a in of]
-            if primitive == "reorder":
-                slots = [i for i, a in enumerate(loops) if _key(a) in keys]
-                for slot, axis in zip(slots, of):
-                    loops[slot] = axis
-            elif made:
-                first = min(i for i, a in enumerate(loops) if _key(a) in keys)
-                loops = [a for a in loops if _key(a) not in keys]
-                loops[first:first] = made
-        return loops
-
-    def _positions(self, axes):
-        loops = [_key(a) for a in self._loops()]
-        for axis in axes:
-            if _key(axis) not in loops:
-                raise ValueError(f"{axis} is no loop of the tensor {self._tensor.name} now\n  needs: one of its op.axis and op.reduce_axis, or "
-                                 "what a step gave, that no later step replaced")
-        return [loops.index(_key(a)) for a in axes]
-
-    def split(self, parent, factor=None, nparts=None):
-        """Two loops, of `factor` iterations inside or `nparts` outside. Errors: both or neither are given."""
-        if (factor is None) == (nparts is None):
-            raise ValueError("split takes factor or nparts\n  needs: one of them")
-        self._positions([parent])
-        outer, inner = Axis("outer"), Axis("inner")
-        self._add("split", [parent], [outer, inner], factors=[nparts, factor])
-        return outer, inner
-
-    def tile(self, x_parent, y_parent, x_factor, y_factor):
-        """Four loops: both outer ones, then both inner ones."""
-        x_outer, x_inner = self.split(x_parent, factor=x_factor)
-        y_outer, y_inner = self.split(y_parent, factor=y_factor)
-        self.reorder(x_outer, y_outer, x_inner, y_inner)
-        return x_outer, y_outer, x_inner, y_inner
-
-    def fuse(self, *axes):
-        """One loop in the place of several. Errors: they do not follow each other, each directly inside of the one before."""
-        at = self._positions(axes)
-        if at != list(range(at[0], at[0] + len(at))):
-            raise ValueError(f"fuse{tuple(axes)}: these loops of {self._tensor.name} do not follow each other\n  needs: loops of which each "
-                             "stands directly inside of the one before, outermost first\n  hint:  reorder them first")
-        fused = Axis("fused")
-        self._add("fuse", axes, [fused])
-        return fused
-
-    def reorder(self, *axes):
-        """These loops in this order, outermost first."""
-        self._positions(axes)
-        self._add("reorder", axes)
-
-    def parallel(self, axis):
-        self._add("parallel", [axis])
-
-    def vectorize(self, axis):
-        if any(_key(axis) == _key(a) for a in self._tensor._reduce_axes()):
-            raise ValueError(f"vectorize({axis}): a reduction of {self._tensor.name} runs over it\n  needs: a loop over elements of the result")
-        self._positions([axis])
-        self._add("vectorize", [axis])
-
-    def unroll(self, axis):
-        self._add("unroll", [axis])
-
-    def __getattr__(self, name):
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise AttributeError(f"te's schedules have no step {name}\n  needs: split, tile, fuse, reorder, parallel, vectorize or "
-                             "unroll\n  hint:  sator.tir.Schedule(te.create_prim_func(...)) has every step")
-
-    def _apply(self, sch):
-        block = sch.get_block(self._tensor.name)
-        axes = [*self._tensor._axes(), *self._tensor._reduce_axes()]
-        loops = {_key(axis): loop for axis, loop in zip(axes, sch.get_loops(block))}
-        for primitive, of, made, options in self._steps:
-            result = getattr(sch, primitive)(*(self._loop(loops, a) for a in of), **options)
-            for axis, loop in zip(made, result if isinstance(result, list) else [result]):
-                loops[_key(axis)] = loop
-
-    def _loop(self, loops, axis):
-        if _key(axis) not in loops:
-            raise ValueError(f"{axis} is no loop of the tensor {self._tensor.name}\n  needs: one of its op.axis and op.reduce_axis, "
-                             "or what a step gave")
-        return loops[_key(axis)]
-
-
-def _key(axis):
-    return axis.handle() if isinstance(axis, _core.Object) else id(axis)
+from sator.error import ScheduleError
+from sator.te_stage import MARKS, Axis, Stage, StageOp, StageTensor, copied, key_of, name_of
 
 
 class Schedule:
@@ -125,17 +10,233 @@ class Schedule:
     def __init__(self, outputs):
         self._outputs = outputs
         self._stages = {}
+        self._events = []  # what makes stages: taken first, in this order
 
     def __getitem__(self, tensor):
-        tensor = getattr(tensor, "_tensor", tensor)
+        tensor = _tensor_of(tensor)
         return self._stages.setdefault(tensor, Stage(tensor))
+
+    @property
+    def outputs(self):
+        """The operations that the schedule was made of."""
+        return list(self._outputs)
+
+    def normalize(self):
+        """The schedule itself: bounds begin with 0 where a tensor is computed by itself."""
+        return self
+
+    # New stages.
+
+    def cache_write(self, tensor, scope):
+        """A tensor that takes the place of this one in its formula; this one becomes a copy of it.
+
+        scope   where the new one lies: "local", "global", ...
+        Errors: ValueError where `tensor` has steps already: its formula, with its reduction, becomes the new one's.
+        """
+        stage = self[tensor]
+        if stage._steps or stage._place:
+            raise ValueError(f"cache_write({stage._tensor.name}) after other steps of it\n  needs: the tensor as it was made\n"
+                             "  hint:  cache_write first, then steps on both")
+        tensor, old = stage._tensor, stage.op
+        made = StageTensor(f"{tensor.name}.{scope}", tensor.shape, tensor.dtype, copied(old.axis), copied(old.reduce_axis))
+        stage._op = StageOp(tensor, old.axis, [])
+
+        def take(sch, blocks):
+            blocks[made] = blocks[tensor]
+            blocks[tensor] = sch.cache_write(blocks[made], 0, scope)
+
+        self._events.append(take)
+        return made
+
+    def cache_read(self, tensor, scope, readers):
+        """A copy of a tensor, which these readers read in its place.
+
+        scope     where the copy lies: "local", "shared", ...
+        readers   tensors or operations that read it
+        Errors: ScheduleError, when the program is made, where one of them does not read it.
+        """
+        tensor = _tensor_of(tensor)
+        readers = [_tensor_of(r) for r in (readers if isinstance(readers, (list, tuple)) else [readers])]
+        if not readers:
+            raise ValueError(f"cache_read({tensor.name}) for no reader\n  needs: at least one")
+        made = StageTensor(f"{tensor.name}.{scope}", tensor.shape, tensor.dtype, [Axis(f"ax{i}") for i in range(len(tensor.shape))])
+
+        def take(sch, blocks):
+            named = [blocks[r] for r in readers]
+            buffer = sch.get(blocks[tensor]).writes[0].buffer if tensor in blocks else self._given[tensor]
+            reads = [r.buffer.same_as(buffer) for r in sch.get(named[0]).reads]
+            if True not in reads:
+                raise ValueError(f"cache_read: {readers[0].name} does not read {tensor.name}\n  needs: readers of the tensor")
+            blocks[made] = sch.cache_read(named[0], reads.index(True), scope, named)
+
+        self._events.append(take)
+        return made
+
+    def rfactor(self, tensor, axis, factor_axis=0):
+        """A tensor of the partial results of a reduction, one for each iteration of a loop of it; the old tensor reduces these.
+
+        axis          the loop: a reduce axis, or what a split of one gave
+        factor_axis   where the new tensor has the dimension of the loop
+        Errors: ValueError for a loop that no reduction runs over.
+        """
+        stage = self[tensor]
+        stage._positions([axis])
+        tensor, old, steps = stage._tensor, stage.op, Stage(stage._tensor, stage.op)
+        steps._steps = stage._steps
+        if any(step[0] in MARKS for step in stage._steps):
+            raise ValueError(f"rfactor({tensor.name}) after marks of its loops\n  needs: splits, fusions and orders alone before it\n"
+                             "  hint:  parallel, vectorize and unroll afterwards")
+        leaves, spatial = stage._loops(), {key_of(a) for a in old.axis}
+        if not spatial <= {key_of(a) for a in leaves}:
+            raise ValueError(f"rfactor({tensor.name}) after splits of its own axes\n  needs: splits of the reduction alone before it")
+        if key_of(axis) in spatial:
+            raise ValueError(f"rfactor: {name_of(axis)} is an axis of the tensor {tensor.name}\n  needs: a loop of its reduction")
+        rest = [a for a in leaves if key_of(a) not in spatial and key_of(a) != key_of(axis)]
+        own, lane, partial = copied(old.axis), Axis(name_of(axis)), copied(rest)
+        all_axes = list(own)
+        all_axes.insert(factor_axis if factor_axis >= 0 else len(own) + 1 + factor_axis, lane)
+        made = StageTensor(f"{tensor.name}.rf", (), tensor.dtype, all_axes, partial)
+        stage._op, stage._steps = StageOp(tensor, old.axis, [Axis(name_of(axis))]), []
+        of_leaf = dict(zip(map(key_of, [*old.axis, *rest, axis]), [*own, *partial, lane]))
+
+        def take(sch, blocks):
+            loops = steps._begin(sch, blocks[tensor])
+            steps._apply(sch, blocks[tensor], loops, False)
+            blocks[made] = sch.rfactor(loops[key_of(axis)], factor_axis)
+            named = {loop: of_leaf[key_of(a)] for a, loop in zip(leaves, sch.get_loops(blocks[made]))}
+            of_variable = {sch.get(loop).loop_var: (loop, a) for loop, a in named.items()}
+            order = [of_variable[v] for v in _realize(sch, blocks[made]).iter_values]
+            sch.reorder(*(loop for loop, _ in order))
+            self[made]._block_axes = [a for _, a in order]
+
+        self._events.append(take)
+        return made
+
+    # The tensor program.
 
     def _module(self, args):
         """The module of the tensor program with these arguments, its steps taken."""
-        sch = _core.Schedule(_core.te.create_prim_func(args))
-        for stage in self._stages.values():
-            stage._apply(sch)
-        return sch.mod
+        return self._scheduled(args)[0].mod
+
+    def _scheduled(self, args):
+        """The schedule of the tensor program, its steps taken, and the bounds of each axis: {axis: Range}."""
+        program = _core.te.create_prim_func(args)
+        sch = _core.Schedule(program)
+        buffers = program.buffer_map
+        self._given = {a: buffers[p] for a, p in zip(args, program.params) if p in buffers}
+        blocks = _blocks_of(sch, _computed(self._outputs))
+        for take in self._events:
+            take(sch, blocks)
+        for tensor, stage in self._stages.items():
+            if tensor not in blocks and (stage._steps or stage._place):
+                sch.get_block(tensor.name)  # which says what there is
+            if stage._place == "inline":
+                sch.compute_inline(blocks.pop(tensor))
+        bounds, loops, names = {}, {}, {}
+        for tensor in _readers_first(sch, blocks):
+            stage, block = self._stages.get(tensor) or Stage(tensor), blocks[tensor]
+            if stage._place:
+                parent, axis = stage._place
+                sch.compute_at(block, parent._loop(loops.get(parent._tensor, {}), axis), True)
+            own = loops[tensor] = stage._begin(sch, block)
+            bounds.update(_bounds(sch, block, stage, own, names))
+            bounds.update(stage._apply(sch, block, own, False))
+            names.update({sch.get(own[key_of(a)]).loop_var: a.var for a in stage._loops() if key_of(a) in own})
+        for tensor, stage in self._stages.items():
+            if tensor in loops:
+                stage._apply(sch, blocks[tensor], loops[tensor], True)
+        return sch, bounds
+
+
+def _tensor_of(tensor):
+    """The tensor of an operation or of a stage; a tensor itself."""
+    tensor = getattr(tensor, "_tensor", tensor)
+    if not isinstance(tensor, (_core.Tensor, StageTensor)):
+        raise TypeError(f"{tensor!r} is a {type(tensor).__name__}\n  needs: a tensor of te, or its operation")
+    return tensor
+
+
+def _computed(ops):
+    """The tensors that these operations and those that they read compute."""
+    out = []
+    for op in PostDFSOrder(ops, CreateReadGraph(ops)):
+        if op.axis or op.input_tensors:
+            out.extend(op.output(i) for i in range(op.num_outputs))
+    return out
+
+
+class _Blocks(dict):
+    """{tensor: the block that computes it}."""
+
+    def __missing__(self, tensor):
+        raise ValueError(f"the schedule computes no tensor {tensor.name}\n  needs: one of {', '.join(t.name for t in self) or 'none'}")
+
+
+def _blocks_of(sch, tensors):
+    """The blocks of tensors; results of one statement have the operation's block."""
+    found = _Blocks()
+    for tensor in tensors:
+        for name in (tensor.name, tensor.op.name):
+            try:
+                found[tensor] = sch.get_block(name)
+                break
+            except ScheduleError:
+                pass
+    return found
+
+
+def _readers_first(sch, blocks):
+    """The tensors, each behind those that read it."""
+    tensors, out, seen = {block: tensor for tensor, block in blocks.items()}, [], set()
+
+    def visit(block):
+        if block in seen:
+            return
+        seen.add(block)
+        for reader in sch.get_consumers(block):
+            visit(reader)
+        if block in tensors:
+            out.append(tensors[block])
+
+    for block in tensors:
+        visit(block)
+    return out
+
+
+def _bounds(sch, block, stage, loops, names):
+    """{axis: Range} of a block's axes where it stands: what it computes there. `names` has the axes of the loops around it."""
+    from sator import arith, ir, tir
+
+    axes, block_axes = stage._axes, stage._block_axes or stage._axes
+    if not axes:
+        return {}
+    values = dict(zip(map(key_of, block_axes), _realize(sch, block).iter_values))
+    own = {sch.get(loops[key_of(a)]).loop_var: tir.IntImm(sch.get(loops[key_of(a)]).loop_var.dtype, 0) for a in axes}
+    analyzer, out = arith.Analyzer(), {}
+    for axis in axes:
+        begin = analyzer.simplify(tir.stmt_functor.substitute(tir.stmt_functor.substitute(values[key_of(axis)], own), names))
+        out[axis] = ir.Range.from_min_extent(begin, sch.get(loops[key_of(axis)]).extent)
+    return out
+
+
+def _realize(sch, block):
+    """The BlockRealize of a block: its iterators' values are expressions of the loops around."""
+    from sator import tir
+
+    here, found = sch.get(block), []
+    tir.stmt_functor.post_order_visit(sch.get(sch.get_loops(block)[0]),
+                                      lambda n: found.append(n) if isinstance(n, tir.BlockRealize) and n.block.same_as(here) else None)
+    return found[0]
+
+
+def InferBound(sch):  # noqa: N802
+    """{axis: Range} of every axis of a schedule: what each loop runs over, where its tensor is computed.
+
+    Errors: those of the schedule's steps.
+    """
+    args = [t for op in PostDFSOrder(sch._outputs, CreateReadGraph(sch._outputs)) if not (op.axis or op.input_tensors)
+            for t in [op.output(0)]]
+    return sch._scheduled([*args, *(op.output(i) for op in sch._outputs for i in range(op.num_outputs))])[1]
 
 
 def CreateReadGraph(ops):  # noqa: N802
@@ -166,8 +267,15 @@ def PostDFSOrder(roots, read_graph):  # noqa: N802
 
 
 def create_schedule(ops):
-    """A schedule of the tensors that `ops` (tensor.op, or a list of them) compute; sator.build(s, [A, B, C]) builds it."""
-    return Schedule(ops if isinstance(ops, (list, tuple)) else [ops])
+    """A schedule of the tensors that `ops` (tensor.op, or a list of them) compute; sator.build(s, [A, B, C]) builds it.
+
+    Errors: TypeError for something else than operations.
+    """
+    ops = list(ops) if isinstance(ops, (list, tuple)) else [ops]
+    for op in ops:
+        if not hasattr(op, "input_tensors"):
+            raise TypeError(f"create_schedule: {op!r} is a {type(op).__name__}\n  needs: the operation of a tensor of te\n  hint:  C.op")
+    return Schedule(ops)
 
 
 def module_of(inp, args=None, name="main"):

@@ -91,7 +91,7 @@ class InWords(unittest.TestCase):
         self.check(ValueError, "an empty text names no target", lambda: sator.Target(""))
         self.check(sator.TVMError, 'llvm has no attribute "x"', lambda: sator.Target("llvm --x").kind)
         self.check(sator.TVMError, "the nearest are: mcpu", lambda: sator.Target({"kind": "llvm", "mcpuu": "x"}).kind)
-        self.check(AttributeError, "no attribute 'Layout'", lambda: tir.Layout)
+        self.check(AttributeError, "no attribute 'Layouts'", lambda: tir.Layouts)
         self.check(AttributeError, "the nearest are prim_func", lambda: sator.script.parser.prim_fun)
         self.check(sator.TVMError, "foo(0): no device", lambda: sator.device("foo"))
         self.check(ValueError, "is not of save_json", lambda: ir.load_json('{"sator": 1}'))

@@ -1,0 +1,194 @@
+"""Schedules of te over several stages: what they compute, compared with NumPy, and where."""
+import unittest
+
+import numpy as np
+
+import sator
+from sator import te, tir
+
+RNG = np.random.default_rng(7)
+
+
+def loops(s, args):
+    """The lines of the program's loops, and the names of its blocks, in order."""
+    lines = [line.strip() for line in sator.lower(s, args, simple_mode=True).script().splitlines()]
+    return [line for line in lines if line.startswith(("for ", "with T.block("))]
+
+
+def random(*shape):
+    return RNG.random(shape, "float32")
+
+
+class Stages(unittest.TestCase):
+    def run_on(self, s, args, *arrays, shape):
+        out = np.zeros(shape, "float32")
+        sator.build(s, args)(*arrays, out)
+        return out
+
+    def matmul(self, n=64):
+        A, B = (te.placeholder((n, n), name=x) for x in "AB")
+        k = te.reduce_axis((0, n), name="k")
+        C = te.compute((n, n), lambda x, y: te.sum(A[x, k] * B[k, y], axis=k), name="C")
+        return te.create_schedule(C.op), (A, B, C)
+
+    def test_the_cpu_tutorial_s_product(self):
+        """Blocks of 16, the sums in a buffer of their own, computed at each block, as TVM's tutorial of products on CPUs has it."""
+        s, args = self.matmul()
+        C = args[2]
+        CC = s.cache_write(C, "global")
+        mo, no, mi, ni = s[C].tile(*C.op.axis, 16, 16)
+        s[CC].compute_at(s[C], no)
+        mc, nc = s[CC].op.axis
+        (k,) = s[CC].op.reduce_axis
+        ko, ki = s[CC].split(k, factor=4)
+        s[CC].reorder(ko, mc, ki, nc)
+        s[CC].vectorize(nc)
+        s[CC].unroll(ki)
+        s[C].parallel(mo)
+        a, b = random(64, 64), random(64, 64)
+        np.testing.assert_allclose(self.run_on(s, args, a, b, shape=(64, 64)), a @ b, rtol=1e-5)
+        written = loops(s, args)
+        self.assertEqual(written[0], "for ax0_0 in T.parallel(4):")
+        self.assertTrue(any("T.unroll(4)" in line for line in written) and any("T.vectorized(16)" in line for line in written), written)
+        bounds = te.schedule.InferBound(s)
+        self.assertEqual([str(bounds[a].extent) for a in (mo, no, mi, ni, mc, nc, k, ko, ki)], "4 4 16 16 16 16 64 16 4".split())
+        self.assertEqual([str(bounds[mc].min), str(bounds[k].min)], ["outer * 16", "0"])
+
+    def test_steps_before_and_after_compute_at_are_the_same(self):
+        def made(first):
+            A = te.placeholder((64,), name="A")
+            B = te.compute((64,), lambda i: A[i] * 2, name="B")
+            C = te.compute((64,), lambda i: B[i] + 1, name="C")
+            s = te.create_schedule(C.op)
+            outer, inner = s[C].split(C.op.axis[0], factor=16)
+            if first:
+                s[B].compute_at(s[C], outer)
+            s[B].split(B.op.axis[0], factor=4)
+            if not first:
+                s[B].compute_at(s[C], outer)
+            return loops(s, [A, C])
+
+        self.assertEqual(made(True), made(False))
+
+    def test_inline_and_root(self):
+        A = te.placeholder((8, 8), name="A")
+        B = te.compute((8, 8), lambda i, j: A[i, j] * 2, name="B")
+        C = te.compute((8, 8), lambda i, j: B[i, j] + B[j, i], name="C")
+        s = te.create_schedule(C.op)
+        s[B].compute_inline()
+        self.assertEqual(sum("T.block" in line for line in loops(s, [A, C])), 1)
+        a = random(8, 8)
+        np.testing.assert_allclose(self.run_on(s, [A, C], a, shape=(8, 8)), 2 * a + 2 * a.T, rtol=1e-6)
+        s[B].compute_root()
+        self.assertEqual(sum("T.block" in line for line in loops(s, [A, C])), 2)
+
+    def test_cache_read(self):
+        s, args = self.matmul(16)
+        A, B, C = args
+        AA = s.cache_read(A, "local", [C])
+        x, y = C.op.axis
+        s[AA].compute_at(s[C], x)
+        ax0, ax1 = s[AA].op.axis
+        s[AA].vectorize(ax1)
+        bounds = te.schedule.InferBound(s)
+        self.assertEqual([str(bounds[ax0]), str(bounds[ax1])], ["x:x + 1", "0:16"])
+        a, b = random(16, 16), random(16, 16)
+        np.testing.assert_allclose(self.run_on(s, args, a, b, shape=(16, 16)), a @ b, rtol=1e-5)
+
+    def test_rfactor(self):
+        """Partial sums of every fourth element, in four lanes, then the sum of these."""
+        for factor_axis in (0, 1):
+            A = te.placeholder((8, 64), name="A")
+            k = te.reduce_axis((0, 64), "k")
+            B = te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="B")
+            s = te.create_schedule(B.op)
+            ko, ki = s[B].split(k, factor=4)
+            BF = s.rfactor(B, ki, factor_axis)
+            lane = BF.op.axis[factor_axis]
+            s[BF].reorder(*(a for a in BF.op.axis if a is not lane), *BF.op.reduce_axis, lane)
+            s[BF].vectorize(lane)
+            s[BF].compute_at(s[B], s[B].op.axis[0])
+            (last,) = s[B].op.reduce_axis
+            s[B].unroll(last)
+            written = loops(s, [A, B])
+            self.assertTrue(any("T.vectorized(4)" in line for line in written) and any("T.unroll(4)" in line for line in written), written)
+            a = random(8, 64)
+            np.testing.assert_allclose(self.run_on(s, [A, B], a, shape=(8,)), a.sum(1), rtol=1e-5)
+
+    def test_bounds_as_tvm_s_tests_have_them(self):
+        m, n = 128, 64
+        A = te.placeholder((m, n), name="A")
+        A1 = te.compute((m, n), lambda i, j: A[i, j], name="A1")
+        A2 = te.compute((m, n), lambda i, j: A1[i, j] + 3, name="A2")
+        s = te.create_schedule(A2.op)
+        xo, yo, xi, yi = s[A2].tile(*A2.op.axis, 8, 8)
+        s[A1].compute_at(s[A2], yo)  # test_bound2: both axes have 8
+        bounds = te.schedule.InferBound(s)
+        self.assertEqual([bounds[a].extent.value for a in A1.op.axis], [8, 8])
+        self.assertEqual([bounds[a].extent.value for a in (xo, yo, xi, yi)], [16, 8, 8, 8])
+
+        data = te.placeholder((40,), name="data")  # a convolution reads two elements more
+        padded = te.compute((40,), lambda i: data[i] * 2, name="padded")
+        out = te.compute((32,), lambda i: padded[i] + padded[i + 1] + padded[i + 2], name="out")
+        s = te.create_schedule(out.op)
+        outer, _ = s[out].split(out.op.axis[0], factor=8)
+        s[padded].compute_at(s[out], outer)
+        (axis,) = padded.op.axis
+        bounds = te.schedule.InferBound(s)
+        self.assertEqual((str(bounds[axis].min), bounds[axis].extent.value), ("outer * 8", 10))
+        x = random(40)
+        np.testing.assert_allclose(self.run_on(s, [data, out], x, shape=(32,)), 2 * (x[:32] + x[1:33] + x[2:34]), rtol=1e-6)
+
+    def test_threads(self):
+        s, args = self.matmul(16)
+        x, y = args[2].op.axis
+        s[args[2]].bind(x, te.thread_axis("blockIdx.x"))
+        s[args[2]].bind(y, te.thread_axis((0, 16), "threadIdx.x"))
+        written = loops(s, args)
+        self.assertIn('thread="blockIdx.x"', written[0])
+        self.assertIn('thread="threadIdx.x"', written[1])
+
+    def test_words_and_memory(self):
+        s, args = self.matmul(16)
+        C = args[2]
+        CC = s.cache_write(C, "local")
+        s[C].pragma(C.op.axis[0], "auto_unroll_max_step", 16)
+        s[CC].storage_align(CC.op.axis[0], 8, 4)
+        text = sator.lower(s, args, simple_mode=True).script()
+        self.assertIn('"pragma_auto_unroll_max_step": 16', text)
+        self.assertIn('scope="local"', text)
+        self.assertIn('"buffer_dim_align": [[0, 0, 8, 4]]', text)
+
+    def test_wrong_use(self):
+        s, (A, B, C) = self.matmul(16)
+        x, y = C.op.axis
+        other = te.compute((16,), lambda i: A[i, 0], name="other")
+        for words, kind, wrong in (
+            ("C inside of itself", ValueError, lambda: s[C].compute_at(s[C], x)),
+            ("is a Tensor\n  needs: a stage, such as s[C]", TypeError, lambda: s[other].compute_at(C, x)),
+            ("i is no loop of the tensor C now", ValueError, lambda: s[other].compute_at(s[C], other.op.axis[0])),
+            ("te's schedules have no step tensorize\n  needs: one of bind, compute_at", AttributeError, lambda: s[C].tensorize(y, None)),
+            ("rfactor: x is an axis of the tensor C\n  needs: a loop of its reduction", ValueError, lambda: s.rfactor(C, x)),
+            ("cache_read(A) for no reader", ValueError, lambda: s.cache_read(A, "local", [])),
+            ("3 is a int\n  needs: a tensor of te", TypeError, lambda: s[3]),
+            ("create_schedule: 3 is a int\n  needs: the operation", TypeError, lambda: te.create_schedule(3)),
+            ("thread_axis: tag = ''", ValueError, lambda: te.thread_axis((0, 4))),
+        ):
+            with self.subTest(words), self.assertRaises(kind) as raised:
+                wrong()
+            self.assertIn(words, str(raised.exception))
+        s[C].parallel(x)
+        for words, wrong in (("cache_write(C) after other steps of it", lambda: s.cache_write(C, "local")),
+                             ("rfactor(C) after marks of its loops", lambda: s.rfactor(C, C.op.reduce_axis[0]))):
+            with self.assertRaises(ValueError) as raised:
+                wrong()
+            self.assertIn(words, str(raised.exception))
+        s, args = self.matmul(16)
+        s.cache_read(args[1], "local", [other])
+        with self.assertRaises(ValueError) as raised:
+            sator.lower(s, args)
+        self.assertIn("the schedule computes no tensor other\n  needs: one of C", str(raised.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()
