@@ -36,6 +36,22 @@ PARALLEL = '''for i_0 in T.parallel(8):
                     C[vi] = A[vi] + B[vi]'''
 
 
+class Modules(unittest.TestCase):
+    def test_functions_by_name(self):
+        mod = sator.IRModule({"add": Added["main"], "matmul": matmul}, {"version": 1})
+        self.assertEqual((list(mod), len(mod), "add" in mod, "x" in mod), (["add", "matmul"], 2, True, False))
+        self.assertEqual([list(mod.keys()), [n for n, _ in mod.items()], [n for n, _ in mod.functions_items()]], [["add", "matmul"]] * 3)
+        name = mod.get_global_var("add")
+        self.assertTrue(mod.functions[name].same_as(mod["add"]) and mod[name].same_as(mod.get("add")))
+        self.assertEqual((mod.get("x"), mod.get_attr("version"), mod.get_attr("x"), mod.without_attr("version").attrs), (None, 1, None, {}))
+        for wrong in (lambda: mod["x"], lambda: mod.functions["x"], lambda: mod.get_global_var("x"), lambda: mod.__delitem__("x")):
+            with self.assertRaisesRegex(ValueError, "the module has no function x\n  needs: one of add, matmul"):
+                wrong()
+        same = mod.clone()
+        del mod["add"]
+        self.assertEqual((list(mod), list(same)), (["matmul"], ["add", "matmul"]))
+
+
 class Steps(unittest.TestCase):
     def test_the_notebook_s_steps(self):
         sch = sator.tir.Schedule(Added)
@@ -49,6 +65,32 @@ class Steps(unittest.TestCase):
         self.assertEqual(sch.get_loops(block_c), [i_0, i_2, i_1])
         self.assertEqual(sch.get(i_0).kind, tir.ForKind.PARALLEL)
         self.assertEqual(sch.get(block_c).name_hint, "C")
+
+    def test_index_maps_of_any_number_of_indices(self):
+        """`lambda *i` takes as many as the buffer has dimensions, or the block iterators; to ask is no step."""
+        for index_map, same in ((lambda *i: i[::-1], lambda i, j: (j, i)), (lambda i, *rest: (*rest, i // 4, i % 4), lambda i, j: (j, i // 4, i % 4))):
+            made = []
+            for written in (index_map, same):
+                sch = tir.Schedule(matmul)
+                sch.transform_layout("C", ("read", 1), written)
+                sch.transform_block_layout(sch.get_block("C"), lambda *i: i)
+                made.append(sch)
+            sator.ir.assert_structural_equal(made[0].mod, made[1].mod)
+            self.assertEqual(len(made[0].trace.insts), len(made[1].trace.insts))
+        sch = tir.Schedule(matmul)
+        sch.cache_read(sch.get_block("C"), 0, "global")
+        sch.transform_layout("C", "A_global", lambda *i: [i[0], tir.IndexMap.AXIS_SEPARATOR, i[1]])
+        self.assertIn("set_axis_separator", str(sch.trace))
+
+    def test_the_state_of_a_schedule(self):
+        sch = tir.Schedule(matmul)
+        block, (i, j, k) = sch.get_block("C"), sch.get_loops("C")
+        self.assertTrue(sch.state.mod.same_as(sch.mod))
+        place = sch.state.get_sref(sch.get(block))
+        self.assertTrue(place.parent.stmt.same_as(sch.get(k)))
+        self.assertTrue(place.parent.parent.stmt.same_as(sch.get(j)))
+        root = sch.get_sref(i).parent
+        self.assertEqual((root.stmt.name_hint, root.parent), ("root", None))
 
     def test_a_trace_replays_on_the_same_program(self):
         sch = tir.Schedule(matmul)

@@ -36,16 +36,33 @@ class IRModule:
     @property
     def functions(self):
         """The functions by name, in the order of the names."""
-        return {FunctionName(name): func for name, func in _functions(self).items()}
+        return _Functions({FunctionName(name): func for name, func in _functions(self).items()})
 
     def functions_items(self):
+        """The functions as (name, function)."""
         return self.functions.items()
 
+    items = functions_items
+
+    def keys(self):
+        """The names."""
+        return self.functions.keys()
+
+    def values(self):
+        """The functions."""
+        return self.functions.values()
+
+    def get(self, name, default=None):
+        """The function of a name, or `default`."""
+        return self.functions.get(_name_of(name), default)
+
     def __getitem__(self, name):
-        functions, name = self.functions, _name_of(name)
-        if name not in functions:
-            raise ValueError(f"the module has no function {name}\n  needs: one of {', '.join(functions) or 'none: it is empty'}")
-        return functions[name]
+        return self.functions[_name_of(name)]
+
+    def __delitem__(self, name):
+        """Takes a function out, in this object. Errors: there is no such function."""
+        self[name]
+        self._become(_core.module({n: f for n, f in self.functions.items() if n != _name_of(name)}, self.attrs, self.global_infos))
 
     def __setitem__(self, name, func):
         self.update_func(name, func)
@@ -80,6 +97,14 @@ class IRModule:
         """Another object of the same module."""
         return _core.module(self.functions, self.attrs, self.global_infos)
 
+    def get_attr(self, attr_key):
+        """The attribute of a name, or None."""
+        return self.attrs.get(attr_key)
+
+    def without_attr(self, key):
+        """The module without an attribute. This object stays as it is."""
+        return _core.with_attr(self, key, None)
+
     def with_attr(self, key, value):
         """The module with an attribute. This object stays as it is."""
         return _core.with_attr(self, key, value)
@@ -90,6 +115,16 @@ class IRModule:
         for key, value in attr_map.items():
             out = _core.with_attr(out, key, value)
         return out
+
+
+class _Functions(dict):
+    """Functions by name; the name may be a relax.GlobalVar."""
+
+    def __missing__(self, key):
+        name = _name_of(key)
+        if name is not key and name in self:
+            return self[name]
+        raise ValueError(f"the module has no function {name}\n  needs: one of {', '.join(self) or 'none: it is empty'}")
 
 
 def _name_of(key):

@@ -1,2 +1,2 @@
 """Schedules of tensor programs."""
-from sator.tir.schedule.schedule import BlockRV, ExprRV, LoopRV, Schedule, ScheduleError, StmtSRef, Trace  # noqa: F401
+from sator.tir.schedule.schedule import BlockRV, ExprRV, LoopRV, Schedule, ScheduleError, ScheduleState, StmtSRef, Trace  # noqa: F401

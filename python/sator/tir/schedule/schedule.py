@@ -1,4 +1,5 @@
 """Schedules: a module, rewritten step by step by primitives that keep its meaning, and the trace of these steps."""
+import inspect
 import json
 
 from sator import _core
@@ -12,6 +13,8 @@ class Trace:
     """The steps of a schedule. Its text is Python; it replays on a schedule of the same program."""
 
     def __init__(self, trace):
+        if not isinstance(trace, _core._Trace):
+            raise TypeError(f"Trace: {trace!r} is a {type(trace).__name__}\n  needs: the trace of a schedule\n  hint:  sch.trace")
         self._trace = trace
 
     @property
@@ -52,6 +55,22 @@ class Trace:
     __repr__ = __str__
 
 
+class ScheduleState:
+    """The program of a schedule as it is now: `mod`, and places in it."""
+
+    def __init__(self, mod, *, debug_mask="none", enable_check=True):
+        self._schedule = mod if isinstance(mod, _core.Schedule) else Schedule(mod)
+
+    @property
+    def mod(self):
+        """The module."""
+        return self._schedule.mod
+
+    def get_sref(self, stmt):
+        """The place of a block or a loop, told by its statement. Errors: the program has no such statement."""
+        return self._schedule.get_sref(stmt)
+
+
 def _walk_statements(node, visit):
     visit(node)
     for child in _core.children(node):
@@ -70,12 +89,52 @@ class StmtSRef:
         """The tir.Block or tir.For. Errors: a later step replaced it."""
         return self._stmt if self._handle is None else self._schedule.get(self._handle)
 
+    @property
+    def parent(self):
+        """The place of the block or loop around it, or None. Errors: a later step replaced it."""
+        here, around = self.stmt, []
+
+        def visit(node, above):
+            if node.same_as(here):
+                around.append(above)
+            above = node if isinstance(node, (_core.tir.Block, _core.tir.For)) else above
+            for child in _core.children(node):
+                if isinstance(child, _core.Stmt):
+                    visit(child, above)
+
+        for func in self._schedule.mod.functions.values():
+            visit(func, None)
+        return StmtSRef(self._schedule, stmt=around[0]) if around and around[0] is not None else None
+
     def same_as(self, other):
         """Whether both are one place of one schedule."""
         return self._schedule is other._schedule and self.stmt.same_as(other.stmt)
 
 
-_init = _core.Schedule.__init__
+_init, _transform_layout, _transform_block_layout = (getattr(_core.Schedule, n) for n in ("__init__", "transform_layout", "transform_block_layout"))
+
+
+def _buffer_of(block, which):
+    """The buffer of a block that is told by its name, by itself, or as ("write", 0)."""
+    regions = [*block.reads, *block.writes]
+    if isinstance(which, (list, tuple)) and len(which) == 2 and which[0] in ("read", "write"):
+        regions = block.reads if which[0] == "read" else block.writes
+        return regions[which[1]].buffer if isinstance(which[1], int) and 0 <= which[1] < len(regions) else None
+    return next((r.buffer for r in regions if r.buffer.name == which or isinstance(which, _core.Object) and r.buffer.same_as(which)), None)
+
+
+def _block_of(schedule, block):
+    """The statement of a block; to look one up by its name is no step of the schedule."""
+    schedule = schedule.copy() if isinstance(block, str) else schedule
+    return schedule.get(schedule.get_block(block) if isinstance(block, str) else block)
+
+
+def _with_rank(index_map, rank):
+    """A function as the map that it computes, and the positions of axis separators in its result; `rank()` of one with `*indices`."""
+    if not callable(index_map) or isinstance(index_map, _core.Object):
+        return index_map, []
+    is_open = any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(index_map).parameters.values())
+    return _core.tir.IndexMap.from_func_with_separators(index_map, rank() if is_open else None)
 
 
 @extends(_core.Schedule)
@@ -96,6 +155,39 @@ class Schedule:
         if not found:
             raise ScheduleError("the statement is not in the schedule's program\n  needs: a block or a loop of sch.mod")
         return StmtSRef(self, stmt=rv_or_stmt)
+
+    def transform_layout(self, block, buffer, index_map, pad_value=None, *, assume_injective_transform=False):
+        """Stores a buffer's elements at other indices.
+
+        block       a block that reads or writes the buffer, or its name
+        buffer      its name, ("read", 0), ("write", 0), or the tir.Buffer
+        index_map   index -> new index: `lambda i, j: (j, i // 4, i % 4)`, `lambda *i: i[::-1]`, a tir.IndexMap. Where it gives
+                    IndexMap.AXIS_SEPARATOR, set_axis_separator follows
+        pad_value   what elements that come from none are: a value, or a function of the new indices; None leaves them open
+        Errors: ScheduleError for a map that takes two elements to one place, or another number of indices.
+        """
+        def rank():
+            found = _buffer_of(_block_of(self, block), buffer)
+            return None if found is None else len(found.shape)
+
+        index_map, separators = _with_rank(index_map, rank)
+        _transform_layout(self, block, buffer, index_map, pad_value, assume_injective_transform=assume_injective_transform)
+        if separators:
+            self.set_axis_separator(block, buffer, separators)
+
+    def transform_block_layout(self, block, index_map):
+        """Runs a block's instances in loops of another shape.
+
+        block       the block, or its name
+        index_map   iterators -> the new loops: `lambda i, j: (i * 16 + j,)`, `lambda *i: i[::-1]`, a tir.IndexMap
+        Errors: ScheduleError for a map that is not one to one.
+        """
+        _transform_block_layout(self, block, _with_rank(index_map, lambda: len(_block_of(self, block).iter_vars))[0])
+
+    @property
+    def state(self):
+        """The program as it is now: `state.mod`, `state.get_sref(stmt)`."""
+        return ScheduleState(self)
 
     @property
     def trace(self):
