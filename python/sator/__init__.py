@@ -8,9 +8,10 @@ Submodules and the compiler itself are loaded when they are first used.
 import importlib
 import os
 
-from sator import paths
+from sator import answers, paths
 
 paths.install()
+answers.install()
 
 # A wheel carries the linker that compiled programs need.
 _linker = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "ld.lld")

@@ -1,4 +1,7 @@
 """Classes of the extension with methods written here."""
+import types
+
+from sator import answers
 
 
 def extends(cls):
@@ -12,6 +15,9 @@ def extends(cls):
     def add(body):
         for name, value in vars(body).items():
             if name not in ("__dict__", "__weakref__", "__slots__", "__qualname__"):
+                if isinstance(value, types.FunctionType):  # Python's own errors say what was called
+                    value.__qualname__ = f"{cls.__name__}.{name}"
+                    value = answers.spoken(value) if value.__module__ != "sator.relax.operators" and (name == "__init__" or not name.startswith("_")) else value
                 setattr(cls, name, value)
         return cls
 
@@ -31,6 +37,12 @@ def add_constructors(space, signatures=None):
 
 
 def _constructor(cls, core, text):
+    made = _plain_constructor(cls, core, text)
+    made.__qualname__ = f"{cls.__name__}.__init__"
+    return answers.spoken(made)
+
+
+def _plain_constructor(cls, core, text):
     from sator.constructors import signature
 
     names = _names(cls)

@@ -1,7 +1,7 @@
 """Language models: generated texts, perplexity, logits."""
 from pathlib import Path
 
-from sator import _core, nd
+from sator import _core, nd, words
 
 
 def export_model(folder, quantization=None, context_window=None):
@@ -24,7 +24,7 @@ class LM:
     """
 
     def __init__(self, folder, quantization=None, threads=None, progress=None):
-        self._model = _core.LanguageModel(str(folder), quantization, threads, progress)
+        self._model = words.make(_core.LanguageModel, str(folder), quantization, threads, progress)
 
     @property
     def quantization(self):

@@ -25,7 +25,7 @@ class _NDArray:
 
         given = numpy.asarray(source)
         if given.shape != self.shape:
-            raise ValueError(f"elements of shape {given.shape} for a tensor of shape {self.shape}")
+            raise ValueError(f"elements of shape {given.shape} for a tensor of shape {self.shape}\n  needs: an array of the tensor's shape")
         self._numpy()[...] = given
         return self
 
@@ -72,9 +72,17 @@ def array(values, device=None, mem_scope=None):
 
 
 def empty(shape, dtype="float32", device=None, mem_scope=None):
-    """A tensor whose elements are not set."""
+    """A tensor whose elements are not set.
+
+    shape   extents, or one alone
+    Errors: TypeError for extents that are no integers; ValueError for an unknown dtype; a device other than the CPU.
+    """
     _need_cpu(device)
-    return _core.empty([int(d) for d in shape], str(dtype))
+    extents = list(shape) if hasattr(shape, "__iter__") and not isinstance(shape, str) else [shape]
+    for extent in extents:
+        if not hasattr(extent, "__index__") and not hasattr(extent, "value"):
+            raise TypeError(f"empty: an extent is {extent!r}, a {type(extent).__name__}\n  needs: integers, such as (2, 3)")
+    return _core.empty([int(d) for d in extents], str(dtype))
 
 
 def from_dlpack(array):

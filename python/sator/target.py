@@ -17,6 +17,8 @@ class TargetKind:
     """A kind of targets."""
 
     def __init__(self, name):
+        if not isinstance(name, str):
+            raise TypeError(f"TargetKind: {name!r} is a {type(name).__name__}\n  needs: a text, such as \"llvm\"")
         self.name = name
 
     def __eq__(self, other):

@@ -126,6 +126,8 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
     attrs   of the block
     tag     what the caller calls this kind of formula; te.tag_scope gives it to all formulas inside
     """
+    if not callable(fcompute):
+        raise TypeError(f"compute: fcompute = {fcompute!r} is a {type(fcompute).__name__}\n  needs: a function of indices, such as lambda i, j: A[i, j] + 1")
     return _core.te.compute(shape, fcompute, name, dict(attrs or {}), _tag(tag))
 
 
@@ -169,6 +171,8 @@ def extern(shape, inputs, fcompute, name="extern", dtype=None, in_buffers=None, 
     fcompute   (buffers of the inputs, buffers of the results) -> a statement or a call, such as tir.call_packed(...)
     dtype      of the result, or one for each; that of the inputs where they have one
     """
+    if not isinstance(shape, (list, tuple)) or not shape:
+        raise TypeError(f"extern: shape = {shape!r} is a {type(shape).__name__}\n  needs: a shape, or a list of shapes")
     if in_buffers or out_buffers:
         raise NotImplementedError("te.extern makes its own buffers\n  needs: in_buffers and out_buffers None")
     shapes = shape if isinstance(shape[0], (list, tuple)) else [shape]
@@ -220,7 +224,10 @@ def decl_tensor_intrin(op, fcompute, name="tensor_intrin", binds=None, scalar_pa
 
 def reduce_axis(dom, name="k", thread_tag="", span=None):
     """An axis that a reduction runs over: dom is (begin, end)."""
-    return _core.te.reduce_axis(dom[0], dom[1], name)
+    if not isinstance(dom, (list, tuple, _core.ir.Range)) or not isinstance(dom, _core.ir.Range) and len(dom) != 2:
+        raise TypeError(f"reduce_axis: dom = {dom!r} is a {type(dom).__name__}\n  needs: (begin, end), such as (0, 16)")
+    begin, end = (dom.min, dom.min + dom.extent) if isinstance(dom, _core.ir.Range) else dom
+    return _core.te.reduce_axis(begin, end, name)
 
 
 def sum(expr, axis, where=None, init=None):  # noqa: A001

@@ -1,7 +1,7 @@
 """Passes: rewrites of modules. Every pass of the compiler is here by its name, with its options as arguments."""
 import difflib
 
-from sator import _core
+from sator import _core, answers
 from sator.target import Target
 
 
@@ -179,8 +179,9 @@ def function_pass_of(kind, method):
     def decorator(pass_func=None, opt_level=0, name=None, required=None, traceable=False):
         return _written(pass_func, name, opt_level, required, method, _over_functions(kind))
 
+    decorator.__name__ = decorator.__qualname__ = "function_pass" if kind is _core.relax.Function else "prim_func_pass"
     decorator.__doc__ = f"Makes a pass of a function (func, mod, ctx) -> func, or of a class with `{method}`."
-    return decorator
+    return answers.spoken(decorator)
 
 
 def _written(given, name, opt_level, required, method, wrap):
@@ -271,7 +272,7 @@ def _factory(name):
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"{name}({', '.join(options)}): {does}"
-    return make
+    return answers.spoken(make)
 
 
 def __getattr__(name):

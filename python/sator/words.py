@@ -34,12 +34,25 @@ def _spoken(function):
             return function(*args, **kwargs)
         except TypeError as error:
             words = str(error)
-            if "incompatible function arguments" not in words:
+            if "incompatible function arguments" in words:
+                raise TypeError(_in_words(words, args, kwargs)) from None
+            if "needs:" in words or error.__traceback__.tb_next is not None:  # in words already, or what a callback raised
                 raise
-            raise TypeError(_in_words(words, args, kwargs)) from None
+            raise TypeError(f"{_caller() or getattr(function, '__name__', 'the call')}: {words}\n  needs: arguments of other kinds") from None
 
     call.__nb_signature__ = getattr(function, "__nb_signature__", None)  # which type stubs are made of
     return call
+
+
+def make(cls, *args):
+    """An object of a class of the extension: nanobind makes it without asking the class's `__init__`, which `wrap` wraps."""
+    try:
+        return cls(*args)
+    except TypeError as error:
+        words = str(error)
+        if "incompatible function arguments" not in words:
+            raise
+        raise TypeError(_in_words(words, (None, *args), {})) from None
 
 
 def _in_words(words, args, kwargs):
@@ -92,7 +105,7 @@ def _caller():
     while frame is not None and frame.f_globals.get("__name__", "").startswith("sator."):
         code = frame.f_code
         owner = frame.f_locals.get("self")
-        if not code.co_name.startswith("<"):
+        if not code.co_name.startswith("<") and frame.f_globals["__name__"] != "sator.answers":
             found = type(owner).__name__ if code.co_name == "__init__" and owner is not None else code.co_name
         frame = frame.f_back
     return None if found == "call" else found

@@ -138,12 +138,8 @@ void add_block_builder(nb::module_& m) {
           [](BlockBuilder& b, nb::object params, nb::object blocks, nb::object result, nb::object attrs, bool is_pure) {
             std::vector<relax::BindingBlockRef> list;
             for (nb::handle o : nb::iter(blocks)) list.emplace_back(node_of(o).as<relax::BindingBlock>());
-            const NodeRef given = attribute_of(attrs);
-            return to_python(NodeRef(b.end_function(params_of(params),
-                                                    std::move(list),
-                                                    graph_of(result),
-                                                    given ? given.as<Dict>()->items : Attrs(),
-                                                    is_pure)));
+            return to_python(NodeRef(
+                b.end_function(params_of(params), std::move(list), graph_of(result), attributes_of(attrs), is_pure)));
           },
           nb::arg("params"),
           nb::arg("blocks"),
@@ -203,9 +199,11 @@ void add_graph(nb::module_& m) {
         for (nb::handle a : nb::iter(args)) given.push_back(graph_of(a));
         std::vector<relax::StructInfo> infos;
         if (!sinfo_args.is_none())
-          for (nb::handle i : nb::iter(sinfo_args)) infos.push_back(struct_info_of(i));
-        const NodeRef named = attribute_of(attrs);
-        Attrs all = named ? named.as<Dict>()->items : Attrs();
+          for (nb::handle i : nb::iter(sinfo_args)) {
+            if (i.is_none()) wrong_type(i, "struct info, such as R.Tensor((4,), \"float32\")");
+            infos.push_back(struct_info_of(i));
+          }
+        Attrs all = attributes_of(attrs);
         const RExpr callee = graph_of(op);
         // What is not given has its standard value.
         if (const auto* o = callee.as<relax::Op>())

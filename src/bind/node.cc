@@ -72,19 +72,23 @@ void add_operators(nb::class_<PrimExprHandle, Handle>& c) {
       {"add", "+"}, {"sub", "-"}, {"mul", "*"}, {"truediv", "/"}, {"floordiv", "//"}, {"mod", "%"}};
   auto expr_handle = [](const Handle& h) { return Expr(static_cast<const ExprNode*>(h.node.get())); };
   for (auto [name, op] : kOperators) {
-    c.def(("__" + std::string(name) + "__").c_str(), [=](const PrimExprHandle& a, nb::object b) -> nb::object {
-      // te's tensors know what an operand of all of their elements is.
-      if (nb::isinstance<te::Tensor>(b)) return nb::borrow(Py_NotImplemented);
-      return to_python(binary(op, expr_handle(a), expr_of(b)));
-    });
+    c.def(("__" + std::string(name) + "__").c_str(),
+          [=](const PrimExprHandle& a, nb::object b) -> nb::object {
+            // te's tensors know what an operand of all of their elements is.
+            if (nb::isinstance<te::Tensor>(b)) return nb::borrow(Py_NotImplemented);
+            return to_python(binary(op, expr_handle(a), expr_of(b)));
+          },
+          nb::arg().none());
     c.def(("__r" + std::string(name) + "__").c_str(),
-          [=](const PrimExprHandle& a, nb::object b) { return to_python(binary(op, expr_of(b), expr_handle(a))); });
+          [=](const PrimExprHandle& a, nb::object b) { return to_python(binary(op, expr_of(b), expr_handle(a))); },
+          nb::arg().none());
   }
   static constexpr std::pair<const char*, const char*> kComparisons[] = {
       {"lt", "<"}, {"le", "<="}, {"gt", ">"}, {"ge", ">="}};
   for (auto [name, op] : kComparisons) {
     c.def(("__" + std::string(name) + "__").c_str(),
-          [=](const PrimExprHandle& a, nb::object b) { return to_python(binary(op, expr_handle(a), expr_of(b))); });
+          [=](const PrimExprHandle& a, nb::object b) { return to_python(binary(op, expr_handle(a), expr_of(b))); },
+          nb::arg().none());
   }
   // `a == b` is an expression; as a condition of Python's it asks whether both are the same object, or equal constants.
   c.def(
@@ -127,10 +131,9 @@ void add_operators(nb::class_<PrimExprHandle, Handle>& c) {
     return i->value;
   });
   c.def("astype", [=](const PrimExprHandle& a, const std::string& dtype) {
-    const std::optional<DType> to = DType::parse(dtype);
-    if (!to) throw nb::value_error(("no dtype " + dtype).c_str());
+    const DType to = dtype_named(dtype);
     if (a.node.as<StringImm>()) throw nb::type_error("a text cannot be cast\n  needs: a number");
-    return to_python(cast_to(*to, expr_handle(a)));
+    return to_python(cast_to(to, expr_handle(a)));
   });
   c.def_prop_ro("dtype", [=](const PrimExprHandle& a) { return expr_handle(a)->dtype.name(); });
 }
@@ -192,7 +195,12 @@ nb::object text_to_python(std::string_view text) {
 std::string text_from_python(nb::handle object) {
   if (!PyUnicode_Check(object.ptr())) wrong_type(object, "a text");
   const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(object.ptr(), "utf-8", "surrogateescape"));
-  if (!bytes.is_valid()) throw nb::python_error();
+  if (!bytes.is_valid()) {
+    PyErr_Clear();
+    throw nb::value_error(
+        (nb::cast<std::string>(nb::repr(object)) + " has half a character\n  needs: a text that UTF-8 can hold")
+            .c_str());
+  }
   return {PyBytes_AS_STRING(bytes.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
 }
 
@@ -213,7 +221,9 @@ Expr expr_of(nb::handle object, const char* needs) {
     return Expr(static_cast<const ExprNode*>(nb::cast<const Handle&>(object).node.get()));
   if (PyBool_Check(object.ptr())) return bool_imm(object.ptr() == Py_True);
   if (PyFloat_Check(object.ptr())) return float_imm(nb::cast<double>(object));
-  if (PyLong_Check(object.ptr()) || PyIndex_Check(object.ptr())) {
+  // An array of one element would be an index too.
+  const bool is_index = PyIndex_Check(object.ptr()) && !nb::hasattr(object, "__dlpack__");
+  if (PyLong_Check(object.ptr()) || is_index) {
     const nb::int_ number(object);
     int overflow = 0;
     const int64_t v = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
@@ -252,6 +262,22 @@ NodeRef attribute_of(nb::handle o) {
   return node_of(o);
 }
 
+Attrs attributes_of(nb::handle o) {
+  const NodeRef node = nb::isinstance<Handle>(o) || PyDict_Check(o.ptr()) || o.is_none() ? attribute_of(o) : nullptr;
+  if (const Dict* d = node.as<Dict>()) return d->items;
+  if (!o.is_none()) wrong_type(o, "a dictionary of attributes");
+  return {};
+}
+
+DType dtype_named(const std::string& name) {
+  const std::optional<DType> dtype = DType::parse(name);
+  if (!dtype)
+    throw nb::value_error(("there is no dtype " + name +
+                           "\n  needs: a name such as float32, int8, bool, bfloat16, float8_e4m3fn, int32x4")
+                              .c_str());
+  return *dtype;
+}
+
 nb::object from_attribute(const NodeRef& node) {
   if (const IntImm* i = node.as<IntImm>()) {
     if (i->dtype.is_bool()) return nb::bool_(i->value != 0);
@@ -274,7 +300,16 @@ nb::object from_attribute(const NodeRef& node) {
 
 void add_node_classes(nb::module_& m) {
   auto object = nb::class_<Handle>(m, "Object", "A part of a program: immutable, compared by identity.");
-  object.def(nb::init<const Handle&>())
+  object
+      .def(
+          "__init__",
+          [](Handle* self, nb::args from, nb::kwargs more) {
+            if (from.size() != 1 || more.size() != 0 || !nb::isinstance<Handle>(from[0]))
+              throw nb::type_error(
+                  "Object() makes no object\n  needs: a part of a program, which the new object stands for");
+            new (self) Handle(nb::cast<const Handle&>(from[0]));
+          },
+          nb::sig("def __init__(self, node)"))
       .def("same_as", [](const Handle& a, const Handle& b) { return a.node == b.node; })
       .def(
           "__eq__",
@@ -293,9 +328,12 @@ void add_node_classes(nb::module_& m) {
       .def("_become", [](Handle& a, const Handle& other) { a.node = other.node; })
       .def("_script", [](const Handle& a, bool show_meta) { return script_of(a.node, show_meta); });
   auto prim = nb::class_<PrimExprHandle, Handle>(m, "PrimExpr", "An index or scalar expression.");
+  not_called(prim, "one of its kinds, such as tir.Add(a, b), or tir.const(1)");
   add_operators(prim);
   auto stmt = nb::class_<StmtHandle, Handle>(m, "Stmt", "A statement of a tensor program.");
+  not_called(stmt, "one of its kinds, such as tir.Evaluate(value)");
   auto func = nb::class_<FuncHandle, Handle>(m, "BaseFunc", "A function of a module.");
+  not_called(func, "tir.PrimFunc(params, body) or relax.Function(params, body)");
   func.def_prop_ro("attrs", [](const Handle& f) {
     nb::dict out;
     for (const auto& [key, value] : static_cast<const FuncNode&>(*f.node).attrs)
@@ -303,11 +341,15 @@ void add_node_classes(nb::module_& m) {
     return out;
   });
   auto graph = nb::class_<GraphExprHandle, Handle>(m, "RelaxExpr", "An expression of a graph.");
+  not_called(graph, "one of its kinds, such as relax.Var(name, struct_info), or relax.op.add(x, y)");
   graph.def_prop_ro("struct_info",
                     [](const Handle& e) { return to_python(static_cast<const relax::RelaxExprNode&>(*e.node).sinfo); });
   auto info =
       nb::class_<StructInfoHandle, Handle>(m, "StructInfo", "What is known of a value before the program runs.");
   auto binding = nb::class_<BindingHandle, Handle>(m, "Binding", "One line of a graph: var = value.");
+
+  not_called(info, "one of its kinds, such as relax.TensorStructInfo((2, 3), \"float32\")");
+  not_called(binding, "relax.VarBinding(var, value) or relax.MatchCast(var, value, struct_info)");
 
   const std::map<std::string, nb::handle> spaces = {
       {"ir", m.def_submodule("ir")}, {"tir", m.def_submodule("tir")}, {"relax", m.def_submodule("relax")}};
@@ -361,14 +403,12 @@ void add_node_classes(nb::module_& m) {
       },
       "The value of each field, attributes as nodes.");
   m.def("make_var", [](const std::string& name, const std::string& dtype, bool is_size) {
-    const std::optional<DType> d = DType::parse(dtype);
-    if (!d) throw nb::value_error(("no dtype " + dtype).c_str());
-    return to_python(is_size ? make_size_var(name, *d) : make_var(name, *d));
+    const DType d = dtype_named(dtype);
+    return to_python(is_size ? make_size_var(name, d) : make_var(name, d));
   });
   m.def("pointer", [](const std::string& name, const std::string& dtype, const std::string& scope) {
-    const std::optional<DType> d = DType::parse(dtype);
-    if (!d) throw nb::value_error(("no dtype " + dtype).c_str());
-    return to_python(make_pointer(name, *d, scope));
+    const DType d = dtype_named(dtype);
+    return to_python(make_pointer(name, d, scope));
   });
   m.def("scope_of", [](const Handle& pointer) {
     const Var* v = pointer.node.as<Var>();
@@ -380,23 +420,22 @@ void add_node_classes(nb::module_& m) {
   });
   m.def("expr", [](nb::object a) { return to_python(expr_of(a)); });
   m.def("const", [](nb::object value, const std::string& dtype) {
-    const std::optional<DType> d = DType::parse(dtype);
-    if (!d) throw nb::value_error(("no dtype " + dtype).c_str());
-    if (d->is_float()) return to_python(float_imm(nb::cast<double>(nb::float_(value)), *d));
+    const DType d = dtype_named(dtype);
+    if (d.is_float()) return to_python(float_imm(nb::cast<double>(nb::float_(value)), d));
     nb::int_ number(value);
     int overflow = 0;
     int64_t v = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
-    if (overflow > 0 && *d == DType::UInt(64)) {
+    if (overflow > 0 && d == DType::UInt(64)) {
       const uint64_t bits = PyLong_AsUnsignedLongLong(number.ptr());
       if (PyErr_Occurred()) throw nb::python_error();
       v = static_cast<int64_t>(bits);
     } else if (overflow != 0) {
       throw nb::value_error(text("a number that ", dtype, " does not hold").c_str());
     }
-    const bool is_wide = *d == DType::UInt(64);
-    if (!d->is_handle() && (is_wide ? overflow == 0 && v < 0 : v < min_int(*d) || v > max_int(*d)))
+    const bool is_wide = d == DType::UInt(64);
+    if (!d.is_handle() && (is_wide ? overflow == 0 && v < 0 : v < min_int(d) || v > max_int(d)))
       throw nb::value_error(text("the number ", v, ", which ", dtype, " does not hold").c_str());
-    return to_python(int_imm(v, *d));
+    return to_python(int_imm(v, d));
   });
   m.def("structural_equal", [](const Handle& a, const Handle& b, bool map_free_variables) {
     return equal(a.node, b.node, map_free_variables);
@@ -439,11 +478,7 @@ void add_node_classes(nb::module_& m) {
           if (!f) wrong_type(func, "a function: tir.PrimFunc or relax.Function");
           all.emplace(nb::cast<std::string>(name), Func(f));
         }
-        auto dictionary = [](nb::handle o) {
-          const NodeRef node = attribute_of(o);
-          return node ? node.as<Dict>()->items : Attrs();
-        };
-        return to_python(make<Module>(std::move(all), dictionary(attrs), dictionary(global_infos)));
+        return to_python(make<Module>(std::move(all), attributes_of(attrs), attributes_of(global_infos)));
       },
       nb::arg("functions"),
       nb::arg("attrs").none(),

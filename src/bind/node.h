@@ -76,9 +76,23 @@ Expr expr_of(nb::handle object, const char* needs = "an expression or a number")
 NodeRef attribute_of(nb::handle object);
 /// What attribute_of reads, back: constants as Python numbers and texts, lists and dictionaries as Python's.
 nb::object from_attribute(const NodeRef& node);
+/// The attributes of a dictionary of Python's; none for None. Errors: TypeError for anything else.
+Attrs attributes_of(nb::handle object);
+/// The dtype of a name. Errors: ValueError, there is none.
+DType dtype_named(const std::string& name);
 /// The text of a program or of a part of it.
 std::string script_of(const NodeRef& node, bool show_meta);
 
 [[noreturn]] void wrong_type(nb::handle got, const char* needs);
+
+/// Answers a call of a class whose objects other functions make: `needs` says which.
+template <class Class>
+void not_called(Class& c, const char* needs) {
+  const std::string words = nb::cast<std::string>(c.attr("__name__")) + "() makes no object\n  needs: " + needs;
+  c.def(
+      "__init__",
+      [words](typename Class::Type*, nb::args, nb::kwargs) { throw nb::type_error(words.c_str()); },
+      nb::sig("def __init__(self, *args, **kwargs)"));
+}
 
 }  // namespace sator::bind

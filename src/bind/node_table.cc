@@ -39,21 +39,34 @@ template <class T>
 bool holds_null(const std::vector<Ref<T>>& parts) {
   return std::ranges::any_of(parts, [](const Ref<T>& part) { return part == nullptr; });
 }
+template <class T>
+bool holds_null(const std::optional<std::vector<Ref<T>>>& parts) {
+  return parts && holds_null(*parts);
+}
 bool holds_null(const auto&) { return false; }
 
-/// What an expression, a statement or a function may lack.
+/// What a node may lack.
+template <class T>
 bool may_be_absent(std::string_view field) {
-  static constexpr std::string_view kAbsent[] = {"init", "else_case", "message", "node", "sinfo", "ret_sinfo", "ret"};
+  if constexpr (std::is_same_v<T, relax::FuncInfo> || std::is_same_v<T, relax::MatchCast>) return false;
+  if constexpr (std::is_same_v<T, relax::PrimInfo>) return field == "value";
+  if constexpr (std::is_same_v<T, relax::TensorInfo>) return field == "shape";
+  static constexpr std::string_view kAbsent[] = {
+      "init", "else_case", "message", "node", "sinfo", "ret_sinfo", "ret", "elem_offset", "dom", "inverse_index_map"};
   return std::ranges::find(kAbsent, field) != std::end(kAbsent);
 }
+
+/// Lists, dictionaries and modules hold what their owners check; a TargetConfig has parts of its own.
+template <class T>
+constexpr bool kHoldsAnything = std::is_same_v<T, Array> || std::is_same_v<T, Dict> || std::is_same_v<T, Module> ||
+                                std::is_same_v<T, TargetConfig> || std::is_same_v<T, VDevice>;
 
 /// Errors: None where a part of a program is needed, alone or in a list.
 template <class T>
 void require_parts(const T& node) {
-  if constexpr (std::is_base_of_v<ExprNode, T> || std::is_base_of_v<tir::StmtNode, T> ||
-                std::is_base_of_v<relax::RelaxExprNode, T> || std::is_base_of_v<FuncNode, T>)
+  if constexpr (!kHoldsAnything<T>)
     detail::for_fields<T>([&](const auto& f) {
-      if (holds_null(node.*f.pointer) && !may_be_absent(f.name))
+      if (holds_null(node.*f.pointer) && !may_be_absent<T>(f.name))
         throw nb::type_error(text(T::kInfo.name, ": None for ", f.name, "\n  needs: a part of a program").c_str());
     });
   if constexpr (std::is_same_v<T, Shuffle>)

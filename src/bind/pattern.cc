@@ -78,9 +78,10 @@ Pattern make_pattern(const std::string& kind, const std::string& name, const std
     if (!info) wrong_type(given, "struct info, such as R.Tensor((4,), \"float32\")");
     return pattern_of(passes::has_struct_info(all.at(0), relax::StructInfo(info)));
   }
-  if (kind == "has_attrs") return pattern_of(passes::has_attrs(all.at(0), attribute_of(given).as<Dict>()->items));
+  if (kind == "has_attrs") return pattern_of(passes::has_attrs(all.at(0), attributes_of(given)));
   if (kind == "expression") return pattern_of(passes::is_expression(expression_of(given)));
-  internal_error("no pattern is of the kind " + kind);
+  throw nb::value_error(
+      ("no pattern is of the kind " + kind + "\n  needs: one of relax.dpl, such as is_op, wildcard, is_tuple").c_str());
 }
 
 uintptr_t address(const DFPattern& p) { return reinterpret_cast<uintptr_t>(p.get()); }

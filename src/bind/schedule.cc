@@ -33,6 +33,7 @@ struct BlockHandleObject {
 
 /// The map that a Python function computes: `lambda i, j: (i // 4, j, i % 4)`. `rank`: of a function with `*indices`.
 arith::IndexMapRef index_map_of(nb::handle function, std::optional<int64_t> rank, DType dtype = i32) {
+  if (!PyCallable_Check(function.ptr()) || PyType_Check(function.ptr())) wrong_type(function, "a function of indices");
   nb::object inspect = nb::module_::import_("inspect");
   nb::object parameters = inspect.attr("signature")(function).attr("parameters").attr("values")();
   std::vector<VarRef> inputs;
@@ -83,7 +84,7 @@ Value step_value(nb::handle o) {
   }
   if (PyDict_Check(o.ptr())) return attribute_of(o);
   if (PyIndex_Check(o.ptr())) return nb::cast<int64_t>(nb::int_(o));
-  if (PyCallable_Check(o.ptr())) return index_map_of(o, {});
+  if (PyCallable_Check(o.ptr()) && !PyType_Check(o.ptr())) return index_map_of(o, {});
   wrong_type(o, "an argument of a schedule's step: a number, a text, a loop, a block, a list, an index map");
 }
 
@@ -214,8 +215,9 @@ void add_index_maps(nb::module_& m) {
 }  // namespace
 
 void add_schedule(nb::module_& m) {
-  nb::class_<LoopHandle>(m, "LoopRV", "A loop of a schedule; it stays the same while other loops are rewritten.")
-      .def(
+  nb::class_<LoopHandle> loop(m, "LoopRV", "A loop of a schedule; it stays the same while other loops are rewritten.");
+  not_called(loop, "sch.get_loops(block)");
+  loop.def(
           "__eq__",
           [](const LoopHandle& a, nb::object b) {
             return nb::isinstance<LoopHandle>(b) && nb::cast<const LoopHandle&>(b).loop == a.loop;
@@ -223,7 +225,10 @@ void add_schedule(nb::module_& m) {
           nb::arg().none())
       .def("__hash__", [](const LoopHandle& a) { return reinterpret_cast<Py_ssize_t>(a.loop.get()) >> 4; })
       .def("__repr__", [](const LoopHandle& a) { return a.loop->name; });
-  nb::class_<BlockHandleObject>(m, "BlockRV", "A block of a schedule; it stays the same while the block is rewritten.")
+  nb::class_<BlockHandleObject> block(
+      m, "BlockRV", "A block of a schedule; it stays the same while the block is rewritten.");
+  not_called(block, "sch.get_block(name)");
+  block
       .def(
           "__eq__",
           [](const BlockHandleObject& a, nb::object b) {
@@ -237,11 +242,15 @@ void add_schedule(nb::module_& m) {
       m, "Schedule", "A module that steps rewrite and whose meaning they keep; each step is recorded.");
   c.def(
       "__init__",
-      [](Schedule* self, nb::object mod, nb::kwargs options) {
+      [](Schedule* self, nb::args given, nb::kwargs options) {
+        if (given.size() > 1 || given.size() + options.contains("mod") != 1)
+          throw nb::type_error("Schedule takes one program\n  needs: an IRModule or a PrimFunc, for a Schedule");
+        const nb::object mod = given.size() == 1 ? nb::object(given[0]) : nb::object(options["mod"]);
         for (auto [key, value] : options) {
           const auto name = nb::cast<std::string>(key);
           // Steps are always checked, and errors always told in full.
-          if (name != "seed" && name != "debug_mask" && name != "error_render_level" && name != "enable_check")
+          if (name != "mod" && name != "seed" && name != "debug_mask" && name != "error_render_level" &&
+              name != "enable_check")
             throw nb::type_error(
                 text("Schedule has no option ", name, "\n  needs: seed, debug_mask, error_render_level, enable_check")
                     .c_str());
@@ -256,8 +265,8 @@ void add_schedule(nb::module_& m) {
         if (options.contains("seed") && !options["seed"].is_none())
           if (const auto seed = nb::cast<int64_t>(options["seed"]); seed >= 0) self->seed(static_cast<uint64_t>(seed));
       },
-      nb::arg("mod").none(),
-      nb::arg("options"));
+      nb::sig(
+          "def __init__(self, mod, *, seed=None, debug_mask='none', error_render_level='detail', enable_check=True)"));
   c.def_prop_ro("mod", [](const Schedule& s) { return bind::to_python(NodeRef(s.module())); });
   c.def_prop_ro("func_working_on", [](const Schedule& s) { return s.func_name(); });
   c.def(

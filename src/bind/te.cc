@@ -57,7 +57,7 @@ nb::object compute(nb::handle shape, nb::handle function, const std::string& nam
                    const std::string& tag) {
   const std::vector<Expr> extents = extents_of(shape);
   te::Naming naming{.name = name, .axes = axis_names(function, extents.size()), .tag = tag};
-  if (const NodeRef given = attribute_of(attrs)) naming.annotations = given.as<Dict>()->items;
+  naming.annotations = attributes_of(attrs);
   std::vector<VarRef> variables;
   nb::list indices;
   for (size_t i = 0; i < extents.size(); ++i) {
@@ -273,8 +273,12 @@ std::vector<te::Tensor> te_tensors_of(nb::handle o) {
 }
 
 void add_te(nb::module_& m) {
-  nb::class_<te::Reduction>(m, "Reduction", "A sum, maximum, ... over axes: what te.compute's function may return.");
-  nb::class_<te::Tensor>(m, "Tensor", "A tensor that a formula defines, or a placeholder.")
+  nb::class_<te::Reduction> reduction(
+      m, "Reduction", "A sum, maximum, ... over axes: what te.compute's function may return.");
+  not_called(reduction, "te.sum(expr, axis), te.max, te.min, te.prod, or te.comm_reducer");
+  nb::class_<te::Tensor> tensor(m, "Tensor", "A tensor that a formula defines, or a placeholder.");
+  not_called(tensor, "te.placeholder(shape), or te.compute(shape, function)");
+  tensor
       .def_prop_ro("shape",
                    [](const te::Tensor& t) {
                      nb::list out;
@@ -336,9 +340,8 @@ void add_te(nb::module_& m) {
   te.def(
       "placeholder",
       [](nb::object shape, const std::string& dtype, const std::string& name) {
-        const std::optional<DType> d = DType::parse(dtype);
-        if (!d) throw nb::value_error(("no dtype " + dtype).c_str());
-        return te::placeholder(extents_of(shape), *d, name);
+        const DType d = dtype_named(dtype);
+        return te::placeholder(extents_of(shape), d, name);
       },
       nb::arg("shape"),
       nb::arg("dtype") = "float32",

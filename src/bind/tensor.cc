@@ -195,13 +195,14 @@ nb::object value_to_python(const runtime::Value& v) {
 }
 
 void add_tensors(nb::module_& m) {
-  nb::class_<NDArray>(m, "NDArray", "A dense, row-major tensor in this machine's memory; shares it through DLPack.")
-      .def_prop_ro("shape",
-                   [](const NDArray& a) {
-                     nb::list out;
-                     for (int64_t d : a.tensor->shape()) out.append(d);
-                     return nb::tuple(out);
-                   })
+  nb::class_<NDArray> c(m, "NDArray", "A dense, row-major tensor in this machine's memory; shares it through DLPack.");
+  not_called(c, "sator.nd.array(values), or sator.nd.empty(shape, dtype)");
+  c.def_prop_ro("shape",
+                [](const NDArray& a) {
+                  nb::list out;
+                  for (int64_t d : a.tensor->shape()) out.append(d);
+                  return nb::tuple(out);
+                })
       .def_prop_ro("dtype", [](const NDArray& a) { return a.tensor->dtype().name(); })
       .def_prop_ro("ndim", [](const NDArray& a) { return a.tensor->rank(); })
       .def_prop_ro(
@@ -217,9 +218,8 @@ void add_tensors(nb::module_& m) {
       .def("__dlpack_device__", [](const NDArray&) { return nb::make_tuple(1, 0); })
       .def("_numpy", &numpy_of);
   m.def("empty", [](const std::vector<int64_t>& shape, const std::string& dtype) {
-    const std::optional<DType> d = DType::parse(dtype);
-    if (!d) throw nb::value_error(("no dtype " + dtype).c_str());
-    return NDArray{Tensor::empty(Dims(std::span<const int64_t>(shape)), *d)};
+    const DType d = dtype_named(dtype);
+    return NDArray{Tensor::empty(Dims(std::span<const int64_t>(shape)), d)};
   });
   m.def(
       "share",

@@ -76,6 +76,53 @@ class InWords(unittest.TestCase):
         ):
             self.check(TypeError, words, wrong)
 
+    def test_classes_whose_objects_others_make(self):
+        for words, wrong in (
+            ("NDArray() makes no object\n  needs: sator.nd.array(values)", sator.nd.NDArray),
+            ("LoopRV() makes no object\n  needs: sch.get_loops(block)", tir.schedule.LoopRV),
+            ("BlockRV() makes no object\n  needs: sch.get_block(name)", tir.schedule.BlockRV),
+            ("Tensor() makes no object\n  needs: te.placeholder(shape)", te.Tensor),
+            ("Stmt() makes no object\n  needs: one of its kinds", tir.Stmt),
+            ("PrimExpr() makes no object", lambda: tir.PrimExpr(3)),
+            ("StructInfo() makes no object\n  needs: one of its kinds, such as relax.TensorStructInfo", relax.StructInfo),
+            ("Schedule takes one program\n  needs: an IRModule or a PrimFunc", tir.Schedule),
+            ("'\\ud800' is a str", lambda: sator.LM("\ud800")),
+        ):
+            self.check(TypeError, words, wrong)
+
+    def test_what_ended_the_process(self):
+        """Found by garbage_test.py: parts that are None, attributes that are no dictionary."""
+        add = ir.Op.get("relax.add")
+        for words, wrong in (
+            ("Range: None for extent\n  needs: a part of a program", lambda: ir.Range(None)),
+            ("BindingBlock: None for bindings", lambda: relax.BindingBlock([None])),
+            ("VarBinding: None for", lambda: relax.VarBinding(None, None)),
+            ("MatchCast: None for", lambda: relax.MatchCast(None, None, None)),
+            ("BufferRegion: None for", lambda: tir.BufferRegion(None, None)),
+            ("'x' is a str\n  needs: a dictionary of attributes", lambda: relax.Call(add, [], "x")),
+            ("None is a NoneType\n  needs: struct info", lambda: relax.Call(add, [], {}, [None])),
+            ("None for fields", lambda: relax.TupleStructInfo([None])),
+            ("needs: a text and a number of inputs below 65536", lambda: relax.ExecBuilder().function("f", 2**70)),
+        ):
+            self.check(TypeError, words, wrong)
+
+    def test_what_python_says_under_our_functions(self):
+        """The call and the function's help stand beside it; what a user's function raises arrives as it was raised."""
+        with self.assertRaises(AttributeError) as raised:
+            te.extern((4,), [None], lambda i, o: None)
+        self.assertEqual(str(raised.exception).split("\n")[0].partition(": ")[0], "extern((4,), [None], <function InWords.test_what_python_sa...)")
+        self.assertIn("\n  needs: arguments of other kinds: Tensors that a statement computes", str(raised.exception))
+        self.assertIsInstance(raised.exception.__cause__, AttributeError)
+
+        def mine(*_):
+            return None.shape
+
+        for call in (lambda: te.compute((4,), mine), lambda: relax.BlockBuilder().call_te(mine), lambda: tir.IndexMap.from_func(lambda i: mine(i))):
+            with self.assertRaises(AttributeError) as raised:
+                call()
+            self.assertEqual(str(raised.exception), "'NoneType' object has no attribute 'shape'")
+        self.check(TypeError, "missing 1 required positional argument: 'values'", sator.nd.array)
+
     def test_numbers(self):
         self.check(ValueError, "a number that int64 does not hold", lambda: schedule().split(loop(schedule()), [2**70, None]))
         self.check(ValueError, "300, which int8 does not hold", lambda: tir.IntImm("int8", 300))

@@ -42,7 +42,8 @@ def save_json(node):
     import json
 
     if not isinstance(node, Object):
-        raise TypeError(f"save_json: {node!r} is a {type(node).__name__}\n  needs: a part of a program")
+        hint = "\n  hint:  te.create_prim_func([...]) makes a program of tensors" if isinstance(node, _core.Tensor) else ""
+        raise TypeError(f"save_json: {node!r} is a {type(node).__name__}\n  needs: a part of a program{hint}")
     data = {"sator": 1, "kind": type(node).__name__}
     script = node._script(True) if data["kind"] in _AS_TEXT else None
     if script is None or not _reads_back(script, node):
@@ -72,7 +73,11 @@ def load_json(text):
 
     from sator import script
 
-    data = json.loads(text)
+    try:
+        data = json.loads(text)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"load_json: {error}\n  needs: a text that sator.ir.save_json wrote") from None
     if not isinstance(data, dict) or "sator" not in data or not ("script" in data or data.get("nodes")):
         raise ValueError("the JSON is not of save_json\n  needs: a text that sator.ir.save_json wrote")
     return node_json.node_from(data["nodes"]) if "nodes" in data else script.parse(data["script"], check_well_formed=False)

@@ -252,6 +252,8 @@ class DataflowBlock(metaclass=_Dataflow):
     """A BindingBlock whose bindings have no effects."""
 
     def __new__(cls, bindings, span=None):
+        if not isinstance(bindings, (list, tuple)):
+            raise TypeError(f"DataflowBlock: {bindings!r} is a {type(bindings).__name__}\n  needs: a list of bindings")
         return _core.make(_core.relax.BindingBlock, [list(bindings), True])
 
 

@@ -34,7 +34,13 @@ class BlockBuilder:
     # Functions and blocks.
 
     def function(self, name, params=None, attrs=None, pure=True, private=False):
-        """The scope of a function. Its parameters may be given to emit_func_output instead."""
+        """The scope of a function. Its parameters may be given to emit_func_output instead.
+
+        attrs   {name: value}
+        Errors: TypeError for other attributes; at the scope's end ValueError where emit_func_output was not called.
+        """
+        if not isinstance(attrs, (dict, type(None))):
+            raise TypeError(f"function {name}: attrs = {attrs!r} is a {type(attrs).__name__}\n  needs: a dictionary")
 
         given = [params] if isinstance(params, _core.relax.Var) else list(params or ())
 

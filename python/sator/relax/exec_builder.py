@@ -60,6 +60,8 @@ class ExecBuilder:
 
         Errors: ValueError for a function inside of another, for a name that there is already, and for another number of names than inputs.
         """
+        if not isinstance(func_name, str) or not isinstance(num_inputs, int) or not 0 <= num_inputs < 2**16:
+            raise TypeError(f"function({func_name!r}, {num_inputs!r})\n  needs: a text and a number of inputs below 65536")
         names = list(param_names or (f"param{i}" for i in range(num_inputs)))
         if self._open is not None or any(f.name == func_name for f in self._functions) or len(names) != num_inputs:
             raise ValueError(f"the function {func_name} cannot begin here\n  needs: no function open, a name of its own, a name for each input")

@@ -18,7 +18,7 @@ def _kind(expr):
     for cls, name in _KINDS:
         if isinstance(expr, cls):
             return name
-    raise TypeError(f"a {type(expr).__name__} is no expression of a graph")
+    raise TypeError(f"a {type(expr).__name__} is no expression of a graph\n  needs: a relax.Function, or what it is made of")
 
 
 def mutator(cls):
@@ -117,6 +117,9 @@ class PyExprMutator:
         return self.builder_.lookup_binding(var)
 
     def set_var_remap(self, var, replacement):
+        """From here on an expression stands for a variable. Errors: TypeError for what is no variable."""
+        if not isinstance(var, R.Var):
+            raise TypeError(f"set_var_remap: {var!r} is a {type(var).__name__}\n  needs: a relax.Var")
         self._replaced[var] = replacement
 
     # Functions, blocks, bindings.

@@ -44,7 +44,7 @@ class _Operators:
 
     def __getitem__(self, index):
         if not isinstance(index, int):
-            raise TypeError(f"{self} of a graph is indexed by an integer: an item of a tuple")
+            raise TypeError(f"{self}[{index!r}]\n  needs: an integer, the number of an item of a tuple")
         info = self.struct_info
         if isinstance(info, _core.relax.TupleStructInfo) and not 0 <= index < len(info.fields):
             raise IndexError(f"item {index} of a tuple of {len(info.fields)}")

@@ -2,7 +2,7 @@
 import json
 import statistics
 
-from sator import _core
+from sator import _core, words
 from sator.error import TVMError
 
 
@@ -91,7 +91,7 @@ class Function:
 class _Runs:
     def _open(self, program, num_threads=0):
         self._program = program
-        self._machine = _core.Machine(program, num_threads)
+        self._machine = words.make(_core.Machine, program, num_threads)
         self._returned = program.returned()
 
     def _function(self, name):
@@ -112,6 +112,9 @@ class Module(_Runs):
     """Tensor programs compiled to machine code: `module["main"](a, b, c)`; results are among the arguments."""
 
     def __init__(self, program, path):
+        if not isinstance(program, _core.Program):
+            raise TypeError(f"Module: {program!r} is a {type(program).__name__}\n  needs: a compiled program\n"
+                            "  hint:  sator.build(mod) and sator.runtime.load_module(path) give modules")
         self._path = path
         self._open(program)
 
@@ -194,6 +197,9 @@ class VirtualMachine(_Runs):
         self._outputs[func_name] = self._function(func_name)(*self._inputs[func_name])
 
     def get_outputs(self, func_name):
+        """What the last invoke_stateful of a function gave. Errors: ValueError before it."""
+        if func_name not in self._outputs:
+            raise ValueError(f"get_outputs({func_name!r}) before a call\n  needs: vm.invoke_stateful({func_name!r})")
         return self._outputs[func_name]
 
     def time_evaluator(self, func_name, dev=None, number=10, repeat=1, min_repeat_ms=0, **_options):

@@ -18,6 +18,8 @@ def parse(source, check_well_formed=True, extra_vars=None):
     extra_vars    {name: value} that the text may use
     Errors: DiagnosticError with line and column.
     """
+    if not isinstance(extra_vars, (dict, type(None))):
+        raise TypeError(f"parse: extra_vars = {extra_vars!r} is a {type(extra_vars).__name__}\n  needs: a dictionary {{name: value}}")
     source, names = written_out(source, dict(extra_vars or {}))
     module = _core.parse(source, "", lambda name: (names[name],) if name in names else None, {}, check_well_formed)
     is_module = any(line.startswith("class ") for line in source.splitlines())
@@ -35,7 +37,7 @@ def ir_module(cls=None, *, check_well_formed=True):
 
     def decorate(cls):
         if not inspect.isclass(cls):
-            raise TypeError(f"I.ir_module decorates a class, not a {type(cls).__name__}")
+            raise TypeError(f"I.ir_module decorates a class, not a {type(cls).__name__}\n  needs: a class of functions")
         return _read(cls, sys._getframe(1 if from_call else 2), check_well_formed)
 
     from_call = cls is None
@@ -57,7 +59,7 @@ def _function(func, check_well_formed):
 
     def decorate(func):
         if not inspect.isfunction(func):
-            raise TypeError(f"the decorator makes a program of a function, not of a {type(func).__name__}")
+            raise TypeError(f"the decorator makes a program of a function, not of a {type(func).__name__}\n  needs: a function")
         frame = sys._getframe(1 if from_call else 3)
         if _is_module_body(frame):
             return func

@@ -233,6 +233,8 @@ class _IndexMap:
     @staticmethod
     def from_func_with_separators(mapping_function, ndim=None, inverse_index_map=None, *, index_dtype="int32"):
         """The map, and the positions in its result before which its function gives IndexMap.AXIS_SEPARATOR."""
+        if not callable(mapping_function) or isinstance(mapping_function, type):
+            raise TypeError(f"from_func: {mapping_function!r} is a {type(mapping_function).__name__}\n  needs: a function of indices, such as lambda i, j: (j, i)")
         separators = []
 
         def indices(*variables):
@@ -303,7 +305,7 @@ class TensorIntrin:
 
 from sator import error as _error, paths as _paths  # noqa: E402
 from sator.tir import stmt_functor  # noqa: E402,F401
-from sator.tir.schedule import Schedule, ScheduleError  # noqa: E402,F401
+from sator.tir.schedule import BlockRV, LoopRV, Schedule, ScheduleError, ScheduleState  # noqa: E402,F401
 
 add_constructors(_core.tir, constructors.TIR)
 globals().update({name: cls for name, cls in vars(_core.tir).items() if not name.startswith("_")})

@@ -89,6 +89,9 @@ class BijectiveLayout:
     """The way from the elements of one layout to those of another, and back; bijective_layout makes it."""
 
     def __init__(self, src_layout, dst_layout):
+        for layout_ in (src_layout, dst_layout):
+            if not isinstance(layout_, Layout):
+                raise TypeError(f"BijectiveLayout: {layout_!r} is a {type(layout_).__name__}\n  needs: a Layout\n  hint:  tir.bijective_layout(\"NCHW\", \"NCHW16c\")")
         self.src_layout, self.dst_layout = src_layout, dst_layout
 
     def forward_index(self, index):

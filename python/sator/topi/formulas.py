@@ -1,4 +1,6 @@
 """How formulas are found, and those that TVM names by their operands."""
+import difflib
+
 from sator import _core, te
 
 _OPS = {name for name, _ in _core.ops()}
@@ -17,7 +19,9 @@ def _with_one_dtype(args):
 def formula_of(name, op):
     """The formula of an op as a function of tensors. Errors: AttributeError for an op that there is not."""
     if op not in _OPS:
-        raise AttributeError(f"topi has no formula {name}")
+        near = difflib.get_close_matches(str(op), _OPS, 3)
+        raise AttributeError(f"topi has no formula {name}\n  needs: the name of an op that has a formula"
+                             + (f"\n  hint:  the nearest are {', '.join(near)}" if near else "\n  hint:  write it with te.compute"))
 
     def formula(*args, **kwargs):
         return _core.formula(op, _with_one_dtype(args) if op in _BINARY else list(args), kwargs)

@@ -21,6 +21,8 @@ class BlockInfo:
     """A block with its iterators."""
 
     def __init__(self, name, iters, block_rv, reduction_block=False):
+        if not isinstance(iters, (list, tuple)) or not all(isinstance(i, IterInfo) for i in iters):
+            raise TypeError(f"BlockInfo: iters = {iters!r} is a {type(iters).__name__}\n  needs: a list of IterInfo")
         self.name, self.iters, self.block_rv, self._reduction_block = name, iters, block_rv, reduction_block
 
     def dom(self):

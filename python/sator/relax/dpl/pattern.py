@@ -45,7 +45,7 @@ class DFPattern:
     def has_shape(self, shape):
         """A tensor whose extents are these, as far as can be proven."""
         if not isinstance(shape, (list, tuple)):
-            raise ValueError("has_shape takes a list or a tuple of extents")
+            raise ValueError(f"has_shape({shape!r})\n  needs: a list or a tuple of extents")
         return ShapePattern(self, shape)
 
     def match(self, expr, var2val=None):
@@ -387,7 +387,7 @@ def is_tuple_get_item(tuple_value, index=None):
 def is_shape(shape):
     """A shape of these extents."""
     if not isinstance(shape, (list, tuple)):
-        raise ValueError("is_shape takes a list or a tuple of extents")
+        raise ValueError(f"is_shape({shape!r})\n  needs: a list or a tuple of extents")
     return PrimArrPattern(shape)
 
 
