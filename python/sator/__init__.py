@@ -18,6 +18,8 @@ _linker = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "ld.ll
 if os.path.exists(_linker):
     os.environ.setdefault("SATOR_LINKER", _linker)
 
+__version__ = "0.1.0"
+
 _SUBMODULES = ("arith", "dlight", "error", "ir", "meta_schedule", "nd", "relax", "runtime", "script", "target", "te", "testing", "tir", "topi", "transform")
 _NAMES = {
     "IRModule": "ir",
@@ -25,7 +27,13 @@ _NAMES = {
     "get_global_func": "runtime",
     "cpu": "runtime",
     "cuda": "runtime",
+    "metal": "runtime",
+    "opencl": "runtime",
+    "rocm": "runtime",
+    "vulkan": "runtime",
     "device": "runtime",
+    "convert": "runtime",
+    "DataType": "runtime",
     "build": "driver",
     "lower": "driver",
     "TVMError": "error",
@@ -42,7 +50,7 @@ _NAMES = {
 
 
 def __getattr__(name):
-    if name in _SUBMODULES:
+    if name in _SUBMODULES or name in paths.REFUSED:
         return importlib.import_module("sator." + name)
     if name in _NAMES:
         value = getattr(importlib.import_module("sator." + _NAMES[name]), name)

@@ -51,6 +51,8 @@ _TABLE = {
     "tir.transform": "tir.transform.transform tir.transform.function_pass",
 }
 _HELD = {path: holder for holder, paths in _TABLE.items() for path in paths.split()}
+# Modules that refused.py answers for.
+REFUSED = ("auto_scheduler", "autotvm", "contrib", "micro", "relay", "rpc")
 # Modules above one another: `script.ir_builder` holds no name itself.
 _HELD.setdefault("script.ir_builder", "script")
 
@@ -93,11 +95,18 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def find_spec(self, name, path=None, target=None):
         root, _, deep = name.partition(".")
-        if root != "sator" or deep not in _HELD:
+        if root != "sator" or deep not in _HELD and deep.partition(".")[0] not in REFUSED:
             return None
         return importlib.util.spec_from_loader(name, self, is_package=True)
 
     def create_module(self, spec):
+        deep = spec.name.partition(".")[2]
+        if deep not in _HELD:
+            from sator import refused
+
+            if "." in deep:
+                raise refused.error(deep)
+            return refused.Module(spec.name)
         module = _Deep(spec.name)
         module.__doc__ = f"What sator.{_HELD[spec.name.partition('.')[2]].replace(':', '.')} holds, under TVM's path."
         return module

@@ -123,6 +123,14 @@ class InWords(unittest.TestCase):
             self.assertEqual(str(raised.exception), "'NoneType' object has no attribute 'shape'")
         self.check(TypeError, "missing 1 required positional argument: 'values'", sator.nd.array)
 
+    def test_modules_that_are_not_here(self):
+        import sator.relay  # noqa: F401  (a file that imports it and uses something else runs)
+
+        self.check(sator.TVMError, "relay.op: graphs are Relax's\n  needs: a name that sator has\n  hint:  sator.relax", lambda: sator.relay.op)
+        self.check(sator.TVMError, "autotvm.task: schedules are not searched", lambda: sator.autotvm.task)
+        self.check(sator.TVMError, "contrib.cutlass: libraries of kernels", lambda: __import__("sator.contrib.cutlass"))
+        self.check(sator.TVMError, "vulkan(0): no device that programs are compiled for", sator.vulkan)
+
     def test_numbers(self):
         self.check(ValueError, "a number that int64 does not hold", lambda: schedule().split(loop(schedule()), [2**70, None]))
         self.check(ValueError, "300, which int8 does not hold", lambda: tir.IntImm("int8", 300))

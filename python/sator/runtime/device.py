@@ -37,7 +37,11 @@ def cpu(index=0):
 
 def cuda(index=0):
     """Errors: programs for GPUs are not compiled."""
-    raise TVMError(f"error: cuda({index}): no device that programs are compiled for\n  needs: sator.cpu()\n"
+    return _refuse("cuda", index)
+
+
+def _refuse(kind, index):
+    raise TVMError(f"error: {kind}({index}): no device that programs are compiled for\n  needs: sator.cpu()\n"
                    "  hint:  build for \"llvm\"; `sator run --chip` says what a program costs on a described chip")
 
 
@@ -47,6 +51,16 @@ def device(kind, index=0):
     index = int(number) if number.isdigit() else index
     if kind in ("cpu", "llvm"):
         return cpu(index)
-    if kind == "cuda":
-        return cuda(index)
-    raise TVMError(f"error: {kind}({index}): no device that programs are compiled for\n  needs: sator.cpu()")
+    return _refuse(kind, index)
+
+
+def _refused(kind):
+    def refused(index=0):
+        return _refuse(kind, index)
+
+    refused.__name__ = refused.__qualname__ = kind
+    refused.__doc__ = cuda.__doc__
+    return refused
+
+
+metal, opencl, rocm, vulkan = map(_refused, ("metal", "opencl", "rocm", "vulkan"))
