@@ -5,13 +5,14 @@
 
 Modules that say in their source what they hold need no stub: `py.typed` tells type checkers to read them.
 """
+import enum
 import importlib
 import inspect
 import keyword
 import sys
 from pathlib import Path
 
-HEAD = '"""{doc}"""\n# Written by tools/make_stubs.py from the compiler\'s tables.\nfrom typing import Any, Sequence\n\n'
+HEAD = '"""{doc}"""\n# Written by tools/make_stubs.py from the compiler\'s tables.\nimport enum\nfrom typing import Any\n\n'
 
 
 def words(doc, indent):
@@ -53,12 +54,21 @@ def signature_of(function):
     return ", ".join(parts)
 
 
+_DUNDERS = {"__init__", "__getitem__", "__setitem__", "__delitem__", "__contains__", "__iter__", "__call__", "__len__", "__enter__", "__exit__",
+            *(f"__{side}{op}__" for side in ("", "r") for op in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and", "or", "xor")),
+            "__neg__", "__invert__", "__int__", "__index__", "__float__", "__array__", "__dlpack__", "__lt__", "__le__", "__gt__", "__ge__"}
+
+
 def class_stub(name, cls, known, indent=""):
+    if issubclass(cls, enum.Enum):
+        base = "enum.IntEnum" if issubclass(cls, int) else "enum.Enum"
+        return [f"{indent}class {name}({base}):", words(cls.__doc__, indent + "    "), *(f"{indent}    {m.name} = {m.value!r}" for m in cls)]
     base = next((b.__name__ for b in cls.__mro__[1:] if b.__name__ in known), None)
     lines = [f"{indent}class {name}{f'({base})' if base else ''}:", words(cls.__doc__, indent + "    ")]
     for member, value in sorted(vars(cls).items()):
-        if member.startswith("_") and member not in ("__init__", "__getitem__", "__call__", "__len__", "__enter__", "__exit__"):
+        if member.startswith("_") and member not in _DUNDERS:
             continue
+        gives = "None" if member == "__init__" else "Any"
         if isinstance(value, property):
             lines += [f"{indent}    @property", f"{indent}    def {member}(self) -> Any: ..."]
         elif isinstance(value, (staticmethod, classmethod)):
@@ -69,9 +79,11 @@ def class_stub(name, cls, known, indent=""):
             text = getattr(value, "__nb_signature__", None)
             shown = text[0][0] if text else None
             if shown and shown.startswith("def "):
-                lines += [f"{indent}    def {member}({parameters_of_nb(shown)}) -> Any:", words(doc_after_signature(doc), indent + "        ")]
+                lines += [f"{indent}    def {member}({parameters_of_nb(shown)}) -> {gives}:", words(doc_after_signature(doc), indent + "        ")]
             else:
-                lines += [f"{indent}    def {member}({signature_of(value)}) -> Any:", words(doc, indent + "        ")]
+                lines += [f"{indent}    def {member}({signature_of(value)}) -> {gives}:", words(doc, indent + "        ")]
+        elif not callable(value) and not inspect.isdatadescriptor(value):
+            lines.append(f"{indent}    {member}: Any")
     return lines
 
 
@@ -94,11 +106,13 @@ def module_stub(module, names=None):
     members = {n: getattr(module, n) for n in (names or dir(module)) if not n.startswith("_")}
     known = {n for n, v in members.items() if isinstance(v, type)}
     for name, value in sorted(members.items(), key=lambda item: (not isinstance(item[1], type), depth(item[1]), item[0])):
-        if keyword.iskeyword(name):
+        if keyword.iskeyword(name) or not is_ours(value):
             continue
         if inspect.ismodule(value):
             if value.__name__.startswith("sator"):
-                lines.append(f"import {value.__name__} as {name}" if value.__name__ != "sator" else "")
+                package, _, last = value.__name__.rpartition(".")
+                is_file = package and getattr(value, "__file__", None) and last == name
+                lines.append(f"from {package} import {name} as {name}" if is_file else f"{name}: Any")
         elif isinstance(value, type):
             lines += ["", *class_stub(name, value, known)]
         elif callable(value):
@@ -106,6 +120,13 @@ def module_stub(module, names=None):
         else:
             lines.append(f"{name}: Any")
     return HEAD.format(doc=(module.__doc__ or "").strip().split("\n")[0]) + "\n".join(lines) + "\n"
+
+
+def is_ours(value):
+    """Whether a module of this package made it, or the extension; other modules' functions and classes are these modules' own."""
+    if inspect.ismodule(value):
+        return value.__name__.startswith("sator.")
+    return not callable(value) or str(getattr(value, "__module__", None) or "sator").startswith("sator")
 
 
 def depth(value):
@@ -148,12 +169,21 @@ def passes_stub(module, core):
     return lines
 
 
+def top_stub(module):
+    """The package: what comes from which of its modules, and its modules themselves."""
+    lines = [f"from sator.{file} import {name} as {name}" for name, file in sorted(module._NAMES.items())]
+    lines += [f"from sator import {name} as {name}" for name in module._SUBMODULES]
+    return HEAD.format(doc=module.__doc__.strip().split("\n")[0]) + "\n".join(lines) + "\n__version__: str\n"
+
+
 def main():
     package = Path(sys.argv[1]).resolve()
     target = Path(sys.argv[2]) if len(sys.argv) > 2 else package
     sys.path.insert(0, str(package.parent))
     core = importlib.import_module("sator._core")
     written = {
+        "__init__.pyi": top_stub(importlib.import_module("sator")),
+        "te.pyi": module_stub(importlib.import_module("sator.te")) + "def __getattr__(name: str) -> Any: ...\n",
         "tir/__init__.pyi": module_stub(importlib.import_module("sator.tir")),
         "relax/__init__.pyi": module_stub(importlib.import_module("sator.relax")),
         "relax/op.pyi": ops_stub(importlib.import_module("sator.relax.op"), core),

@@ -1,4 +1,5 @@
 """Classes of the extension with methods written here."""
+import inspect
 import types
 
 from sator import answers
@@ -14,7 +15,7 @@ def extends(cls):
 
     def add(body):
         for name, value in vars(body).items():
-            if name not in ("__dict__", "__weakref__", "__slots__", "__qualname__"):
+            if name not in ("__dict__", "__weakref__", "__slots__", "__qualname__") and (name, value) != ("__doc__", None):
                 if isinstance(value, types.FunctionType):  # Python's own errors say what was called
                     value.__qualname__ = f"{cls.__name__}.{name}"
                     value = answers.spoken(value) if value.__module__ != "sator.relax.operators" and (name == "__init__" or not name.startswith("_")) else value
@@ -24,9 +25,10 @@ def extends(cls):
     return add
 
 
-def add_constructors(space, signatures=None):
+def add_constructors(space, docs, signatures=None):
     """Gives every class of nodes in `space` a constructor that takes its fields, by position or by name.
 
+    docs         what each class is
     signatures   the arguments of classes whose order is TVM's (constructors.py)
     """
     from sator import _core
@@ -34,6 +36,8 @@ def add_constructors(space, signatures=None):
     for name, cls in list(vars(space).items()):
         if isinstance(cls, type) and hasattr(cls, "_kind") and "__init__" not in vars(cls):
             setattr(cls, "__init__", _constructor(cls, _core, (signatures or {}).get(name)))
+        if isinstance(cls, type) and name in docs and not vars(cls).get("__doc__"):
+            setattr(cls, "__doc__", docs[name])
 
 
 def _constructor(cls, core, text):
@@ -75,7 +79,18 @@ def _plain_constructor(cls, core, text):
         core.Object.__init__(self, core.make(cls, [_made(core, cls, f, given[f]) for f in cls._fields]))
 
     __init__.__doc__ = f"{cls.__name__}({shown})"
+    __init__.__signature__ = _shown_signature(order, defaults, {} if text is None else {field: name for name, field in more.items()})
     return __init__
+
+
+def _shown_signature(order, defaults, named):
+    """What help() and type stubs show: TVM's names, and what may be left out at the end or by name."""
+    parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    for field in order:
+        is_late = field in defaults or any(p.default is not p.empty for p in parameters)
+        parameters.append(inspect.Parameter(named.get(field, field), inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                                            default=defaults.get(field) if is_late else inspect.Parameter.empty))
+    return inspect.Signature(parameters)
 
 
 def _need_one_dtype(var, value):

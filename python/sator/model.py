@@ -33,6 +33,7 @@ class LM:
 
     @property
     def bits_per_weight(self):
+        """Bits that a weight takes in memory, its scales among them."""
         return self._model.bits_per_weight
 
     @property
@@ -42,6 +43,7 @@ class LM:
 
     @property
     def vocab_size(self):
+        """How many tokens there are: the last dimension of the logits."""
         return self._model.limits["vocab_size"]
 
     def encode(self, text, add_special_tokens=False):

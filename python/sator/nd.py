@@ -15,6 +15,7 @@ class _NDArray:
 
     @property
     def device(self):
+        """Where it lies: sator.cpu()."""
         from sator.runtime.device import cpu
 
         return cpu(0)

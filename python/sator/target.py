@@ -107,6 +107,7 @@ class Target:
 
     @property
     def max_num_threads(self):
+        """Threads of one block at most; 1 on CPUs."""
         return int(self.attrs.get("max_num_threads", self.attrs.get("max_threads_per_block", 1)))
 
     @staticmethod

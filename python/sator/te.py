@@ -100,6 +100,7 @@ class _Tensor:
 
     @property
     def op(self):
+        """The operation that computes it: its axes, and what it reads."""
         return _Operation(self)
 
     def __repr__(self):

@@ -110,6 +110,7 @@ class Pass:
         return mod
 
     def transform_module(self, mod, ctx):
+        """The module after the pass, in the context `ctx`."""
         raise NotImplementedError
 
     def __repr__(self):
@@ -137,6 +138,7 @@ class Sequential(Pass):
         self.info = PassInfo(name, "passes one after the other", opt_level, required or ())
 
     def transform_module(self, mod, ctx):
+        """The module after all passes."""
         for p in self.passes:
             mod = p(mod)
         return mod

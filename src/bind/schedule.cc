@@ -124,11 +124,16 @@ std::string python_of(const Value& v) {
   return text(v);
 }
 
-/// "(self, loop, factors, preserve_unit_iters=True)".
+/// "loop", "preserve_unit_iters=True"; "*loops" where the loops begin the arguments. `fallback`: what stands for the value.
+std::string shown(const schedule::AnyPrimitive& of, const schedule::Parameter& p, const std::string& fallback) {
+  if (!p.required) return p.name + "=" + fallback;
+  return p.takes == schedule::Takes::handles && &p == &of.parameters.front() ? "*" + p.name : p.name;
+}
+
+/// "(self, loop, factors, preserve_unit_iters=...)".
 std::string signature_of(const schedule::AnyPrimitive& p) {
   std::string out = "(self";
-  for (const schedule::Parameter& parameter : p.parameters)
-    out += parameter.required ? ", " + parameter.name : ", " + parameter.name + "=...";
+  for (const schedule::Parameter& parameter : p.parameters) out += ", " + shown(p, parameter, "...");
   return out + ")";
 }
 
@@ -137,7 +142,7 @@ void add_primitives(nb::class_<Schedule>& c) {
     std::string words = p->does + "\n\n" + p->name + "(";
     for (const schedule::Parameter& parameter : p->parameters) {
       if (&parameter != &p->parameters.front()) words += ", ";
-      words += parameter.required ? parameter.name : parameter.name + "=" + python_of(parameter.fallback);
+      words += shown(*p, parameter, python_of(parameter.fallback));
     }
     words += ")";
     nb::object method = nb::cpp_function(

@@ -1,15 +1,36 @@
 """Type stubs: every name of the tables, in Python's syntax."""
 import ast
+import importlib
+import inspect
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
+import garbage_test
 import sator
-from sator import _core
+from sator import _core, node_docs
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def public_names():
+    """[name, what it is] of each public function, class, method and property of the package's modules."""
+    for path in garbage_test.MODULES:
+        parent, _, last = path.rpartition(".")
+        module = getattr(importlib.import_module(parent), last) if parent else importlib.import_module(path)
+        for name in dir(module):
+            thing = getattr(module, name)
+            if name.startswith("_") or not callable(thing) or not str(getattr(thing, "__module__", None) or "sator").startswith("sator"):
+                continue
+            # A class that says nothing itself would be shown with the words of its base.
+            yield f"{path}.{name}", thing if not isinstance(thing, type) or vars(thing).get("__doc__") else 0
+            if isinstance(thing, type):
+                for member, value in vars(thing).items():
+                    is_field = member in getattr(thing, "_fields", ()) or not (isinstance(value, property) or callable(value)) or isinstance(value, type)
+                    if not member.startswith("_") and not (isinstance(value, property) and hasattr(thing, "_fields") or is_field):
+                        yield f"{path}.{name}.{member}", value
 
 
 class Stubs(unittest.TestCase):
@@ -39,11 +60,40 @@ class Stubs(unittest.TestCase):
         self.assertLessEqual({name for name, _ in _core.ops() if "." not in name}, self.names("relax/op.pyi"))
         self.assertIn("relu", self.names("relax/op.pyi", "nn"))
 
+    def test_how_a_node_is_made(self):
+        self.assertEqual(str(inspect.signature(sator.tir.Block)),
+                         "(iter_vars, reads, writes, name_hint, body, init=None, alloc_buffers=[], match_buffers=[], annotations={})")
+        self.assertEqual(str(inspect.signature(sator.tir.Add)), "(a, b)")
+
     def test_a_primitive_s_parameters(self):
         (schedule,) = [n for n in self.trees["_core.pyi"].body if isinstance(n, ast.ClassDef) and n.name == "Schedule"]
         (split,) = [n for n in schedule.body if isinstance(n, ast.FunctionDef) and n.name == "split"]
         self.assertEqual([a.arg for a in split.args.args][:4], ["self", "loop", "factors", "preserve_unit_iters"])
         self.assertEqual(len(split.args.defaults), len(split.args.args) - 3)
+
+    def test_stubs_name_what_there_is(self):
+        """Imports are of modules that exist, constructors give nothing, and members of enumerations are members."""
+        for file, tree in self.trees.items():
+            for node in ast.walk(tree):
+                if isinstance(node, ast.ImportFrom) and node.module.startswith("sator") and node.names[0].name != "*":
+                    module = importlib.import_module(node.module)
+                    self.assertTrue(all(hasattr(module, n.name) for n in node.names), f"{file}: {ast.unparse(node)}")
+                if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+                    self.assertEqual(ast.unparse(node.returns), "None", file)
+        self.assertIn("Target", {n.names[0].name for n in self.trees["__init__.pyi"].body if isinstance(n, ast.ImportFrom)})
+        (kinds,) = [n for n in self.trees["tir/__init__.pyi"].body if isinstance(n, ast.ClassDef) and n.name == "ForKind"]
+        self.assertIn("PARALLEL = 1", ast.unparse(kinds))
+        (reorder,) = [n for n in ast.walk(self.trees["_core.pyi"]) if isinstance(n, ast.FunctionDef) and n.name == "reorder"]
+        self.assertEqual(reorder.args.vararg.arg, "loops")
+
+    def test_every_public_name_has_help(self):
+        lacking = [name for name, thing in public_names() if not (inspect.getdoc(thing) or "").strip()]
+        self.assertEqual(lacking, [])
+        for space, docs in (("ir", node_docs.IR), ("tir", node_docs.TIR), ("relax", node_docs.RELAX)):
+            nodes = {n for n, c in vars(getattr(_core, space)).items() if isinstance(c, type)}
+            self.assertEqual(nodes - {"IRModule"}, set(docs))
+            for name in docs:
+                self.assertTrue(getattr(getattr(_core, space), name).__doc__.strip(), name)
 
     def test_help_says_what_things_do(self):
         self.assertIn("divides a loop", sator.tir.Schedule.split.__doc__)

@@ -1,5 +1,5 @@
 """What tensor programs and graphs share: modules, equality, structure."""
-from sator import _core, constructors, show  # noqa: F401
+from sator import _core, constructors, node_docs, show  # noqa: F401
 from sator.extend import add_constructors
 
 BaseFunc, Object, PrimExpr = _core.BaseFunc, _core.Object, _core.PrimExpr
@@ -18,6 +18,7 @@ class _Range:
 
     @staticmethod
     def from_min_extent(low, extent, span=None):
+        """low, low + 1, ...: `extent` values."""
         return _core.make(Range, [low, extent])
 
 
@@ -31,7 +32,7 @@ class _TargetConfig:
     __hash__ = Object.__hash__
 
 
-add_constructors(_core.ir, constructors.IR)
+add_constructors(_core.ir, node_docs.IR, constructors.IR)
 
 
 _AS_TEXT = ("IRModule", "PrimFunc", "Function")

@@ -1,7 +1,7 @@
 """Graphs: nodes, ops, building, rewriting, running."""
 import importlib
 
-from sator import _core, constructors, ir, paths  # noqa: F401
+from sator import _core, constructors, ir, node_docs, paths  # noqa: F401
 from sator.driver import Executable, relax_build as build  # noqa: F401
 from sator.extend import add_constructors, extends
 from sator.runtime.vm import VirtualMachine  # noqa: F401
@@ -226,7 +226,7 @@ class _DataTypeImm:
         _core.Object.__init__(self, _core.make(_core.relax.DataTypeImm, [str(value), None]))
 
 
-add_constructors(_core.relax, constructors.RELAX)
+add_constructors(_core.relax, node_docs.RELAX, constructors.RELAX)
 globals().update({name: cls for name, cls in vars(_core.relax).items() if not name.startswith("_")})
 
 
@@ -290,6 +290,10 @@ from sator.relax.expr_functor import PyExprMutator, PyExprVisitor  # noqa: E402,
 _SUBMODULES = ("analysis", "dpl", "frontend", "testing", "training", "transform", "utils", "vm_build")
 # Ops that TVM has here too.
 _OPS = ("call_tir", "call_tir_with_grad", "call_tir_inplace", "call_dps_packed", "call_packed", "call_pure_packed")
+
+
+def __dir__():
+    return sorted([*globals(), *_SUBMODULES, *_OPS])
 
 
 def __getattr__(name):

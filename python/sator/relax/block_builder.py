@@ -154,6 +154,7 @@ class BlockBuilder:
         return self._core.add_function(func, func_name)
 
     def update_func(self, gv, updated):
+        """Puts a function in the place of the one of that name, or adds it. `gv`: a GlobalVar or a name."""
         self._core.update_function(gv if isinstance(gv, str) else gv.name_hint, updated)
 
     def get(self):
@@ -163,6 +164,7 @@ class BlockBuilder:
     finalize = get
 
     def get_unique_name(self, name_prefix):
+        """A name that nothing has yet, which begins so."""
         return self._core.fresh_name(name_prefix)
 
     def _global_var(self, name):

@@ -14,10 +14,10 @@ class DataType(str):
         kind, bits, lanes = re.fullmatch(r"([a-z_]+(?:\d+m\d+_float)?|e\dm\d_float)(\d*)(?:x(\d+))?", self).groups()
         return kind, int(bits or (1 if kind == "bool" else 64)), int(lanes or 1)
 
-    type_code = property(lambda self: _CODES[self._parts[0]])
-    bits = property(lambda self: self._parts[1])
-    lanes = property(lambda self: self._parts[2])
-    itemsize = property(lambda self: (self.bits * self.lanes + 7) // 8)
+    type_code = property(lambda self: _CODES[self._parts[0]], doc="TVM's number of the kind.")
+    bits = property(lambda self: self._parts[1], doc="Bits of one lane.")
+    lanes = property(lambda self: self._parts[2], doc="Values in a vector, 1 of a scalar.")
+    itemsize = property(lambda self: (self.bits * self.lanes + 7) // 8, doc="Bytes of all lanes.")
 
 
 def convert(value):

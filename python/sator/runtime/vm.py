@@ -119,12 +119,14 @@ class Module(_Runs):
         self._open(program)
 
     def __getitem__(self, name):
+        """A function of a name. Errors: TVMError, there is none; those there are are listed."""
         return self._function(name)
 
     get_function = __getitem__
 
     @property
     def entry_name(self):
+        """The function that a call of the module runs: "main", or the first."""
         names = list(self._program.signatures())
         return "main" if "main" in names or not names else names[0]
 

@@ -3,7 +3,7 @@ import builtins
 import inspect
 from enum import IntEnum
 
-from sator import _core, constructors, ir
+from sator import _core, constructors, ir, node_docs
 from sator.extend import add_constructors, extends
 
 PrimExpr, Stmt = _core.PrimExpr, _core.Stmt
@@ -307,7 +307,7 @@ from sator import error as _error, paths as _paths  # noqa: E402
 from sator.tir import stmt_functor  # noqa: E402,F401
 from sator.tir.schedule import BlockRV, LoopRV, Schedule, ScheduleError, ScheduleState  # noqa: E402,F401
 
-add_constructors(_core.tir, constructors.TIR)
+add_constructors(_core.tir, node_docs.TIR, constructors.TIR)
 globals().update({name: cls for name, cls in vars(_core.tir).items() if not name.startswith("_")})
 
 
@@ -383,12 +383,20 @@ def _joined(op, conditions):
 _language = {name.split(".")[0] for name in _core.script_names()}
 
 
+_LAYOUTS = ("BijectiveLayout", "Layout", "bijective_layout", "layout")
+_SUBMODULES = ("analysis", "data_layout", "ir_builder", "tensor_intrin", "transform")
+
+
+def __dir__():
+    return sorted([*globals(), *_LAYOUTS, *_SUBMODULES, *_language])
+
+
 def __getattr__(name):
-    if name in ("Layout", "BijectiveLayout", "layout", "bijective_layout"):
+    if name in _LAYOUTS:
         from sator.tir import data_layout
 
         return getattr(data_layout, name)
-    if name in ("analysis", "data_layout", "ir_builder", "tensor_intrin", "transform"):
+    if name in _SUBMODULES:
         import importlib
 
         return importlib.import_module("sator.tir." + name)

@@ -11,6 +11,7 @@ class IterInfo:
 
     @property
     def dom(self):
+        """The extent: an integer, or an expression where it is symbolic."""
         return int(self._dom) if isinstance(self._dom, tir.IntImm) else self._dom
 
     def __repr__(self):
@@ -26,6 +27,7 @@ class BlockInfo:
         self.name, self.iters, self.block_rv, self._reduction_block = name, iters, block_rv, reduction_block
 
     def dom(self):
+        """The extents of the iterators."""
         return [i.dom for i in self.iters]
 
     def dom_kind(self):
@@ -33,9 +35,11 @@ class BlockInfo:
         return "".join(i.kind for i in self.iters)
 
     def is_injective(self):
+        """Whether all iterators are spatial: each instance writes an element of its own."""
         return all(k == "S" for k in self.dom_kind())
 
     def is_reduction(self):
+        """Whether it reduces."""
         return self._reduction_block
 
     def is_elementwise(self, sch):

@@ -7,9 +7,15 @@ class ScheduleRule:
     """A rule: `apply(func, target, tunable)` gives a schedule of the function, or None where it declines."""
 
     def apply(self, func, target, tunable):
+        """A tir.Schedule of the function, a list of them, or None where the rule declines.
+
+        target    the sator.Target
+        tunable   False: nobody searches
+        """
         raise NotImplementedError
 
     def is_target_available(self, target):
+        """Whether the rule is for this target."""
         return True
 
 

@@ -124,6 +124,7 @@ class VarPattern(DFPattern):
         self.name = name_hint
 
     def name_hint(self):
+        """The name that the variable has to have, or ""."""
         return self.name
 
 
@@ -251,24 +252,32 @@ class NotPattern(DFPattern):
 
 
 class StructInfoPattern(DFPattern):
+    """What `pattern` matches where this is known of it, or more."""
+
     def __init__(self, pattern, struct_info):
         self.pattern, self.struct_info = pattern, struct_info
         super().__init__("has_struct_info", parts=[pattern], given=struct_info)
 
 
 class DataTypePattern(DFPattern):
+    """What `pattern` matches where it is a tensor of the dtype."""
+
     def __init__(self, pattern, dtype):
         self.pattern, self.dtype = pattern, dtype
         super().__init__("has_dtype", parts=[pattern], given=dtype)
 
 
 class ShapePattern(DFPattern):
+    """What `pattern` matches where it is a tensor of these extents, as far as can be proven."""
+
     def __init__(self, pattern, shape):
         self.pattern, self.shape = pattern, list(shape)
         super().__init__("has_shape", parts=[pattern], given=self.shape)
 
 
 class AttrPattern(DFPattern):
+    """What `pattern` matches where it is a call, or a function, whose attributes have these values."""
+
     def __init__(self, pattern, attrs):
         self.pattern, self.attrs = pattern, dict(attrs)
         super().__init__("has_attrs", parts=[pattern], given=self.attrs)
@@ -307,9 +316,11 @@ class PatternSeq:
             _edge(before, after, only_use, -1)
 
     def used_by(self, other, index=-1):
+        """Demands that what `other` matches uses what the last of these matches; as argument `index` unless that is -1."""
         return self._joined(other, False, index)
 
     def only_used_by(self, other, index=-1):
+        """As used_by, and nothing else uses it."""
         return self._joined(other, True, index)
 
     def _joined(self, other, only, index):

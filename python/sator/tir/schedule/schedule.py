@@ -23,6 +23,7 @@ class Trace:
         return self._trace.insts()
 
     def as_python(self):
+        """The steps as lines of Python."""
         return [line for line in self._trace.text().splitlines() if line]
 
     def as_json(self, remove_postproc=False):
@@ -47,6 +48,7 @@ class Trace:
         (self.simplified(True) if remove_postproc else self)._trace.apply_to(sch)
 
     def show(self, style=None):
+        """Prints the steps."""
         print(self)
 
     def __str__(self):
@@ -139,6 +141,14 @@ def _with_rank(index_map, rank):
 
 @extends(_core.Schedule)
 class Schedule:
+    """A program that steps rewrite, one by one, and whose meaning they keep; `trace` has the steps.
+
+    mod    an IRModule, or a PrimFunc, which is then called "main"
+    seed   what sampling steps choose follows from it
+
+    Loops and blocks are named by what get_loops and get_block give. Errors: ScheduleError of a step that is not legal: the program is as before.
+    """
+
     __module__ = "sator.tir.schedule.schedule"
 
     def __init__(self, mod, *, seed=None, debug_mask="none", error_render_level="detail", enable_check=True):

@@ -41,6 +41,7 @@ class Tensor:
 
     @staticmethod
     def from_struct_info(struct_info, name="tensor"):
+        """A tensor of which this is known, as a placeholder."""
         return Tensor(_expr=relax.Var(name, struct_info))
 
     @staticmethod
@@ -56,10 +57,12 @@ class Tensor:
 
     @property
     def ndim(self):
+        """How many dimensions."""
         return len(self._expr.struct_info.shape.values)
 
     @property
     def dtype(self):
+        """Of an element."""
         return self._expr.struct_info.dtype
 
     def __repr__(self):
@@ -114,22 +117,28 @@ class Tensor:
         return self._with("greater_equal", other)
 
     def astype(self, dtype):
+        """In another dtype."""
         return self._with("astype", dtype)
 
     def maximum(self, other):
+        """The larger of both, element by element."""
         return self._with("maximum", other)
 
     def minimum(self, other):
+        """The smaller of both, element by element."""
         return self._with("minimum", other)
 
     def reshape(self, *shape):
+        """The same elements under another shape; -1 is what is left."""
         return self._with("reshape", list(shape[0]) if len(shape) == 1 and isinstance(shape[0], (list, tuple)) else list(shape))
 
     def permute_dims(self, *axes):
+        """The dimensions in this order, or reversed."""
         axes = list(axes[0]) if len(axes) == 1 and isinstance(axes[0], (list, tuple)) else list(axes)
         return self._with("permute_dims", axes or None)
 
     def repeat(self, repeats, axis=None):
+        """Each element `repeats` times along the axis, or of the flat tensor."""
         return self._with("repeat", repeats, axis)
 
 
@@ -143,6 +152,7 @@ class Parameter(Tensor):
 
     @property
     def data(self):
+        """Its value as an NDArray, or None. Errors: ValueError where one of another shape is set."""
         return self._data
 
     @data.setter
@@ -182,6 +192,7 @@ class Module:
         yield from _named(self, prefix, Parameter)
 
     def parameters(self):
+        """The parameters, of all parts."""
         for _, param in self.named_parameters():
             yield param
 
@@ -258,9 +269,11 @@ class ModuleList(Module):
         return len(self.modules)
 
     def append(self, module):
+        """Adds a module at the end."""
         self.modules.append(module)
 
     def forward(self, x):
+        """x through each module in turn."""
         for module in self.modules:
             x = module(x)
         return x

@@ -5,7 +5,11 @@ from sator.relax.frontend.nn.core import Module, Parameter
 
 
 def _activation(name):
-    return type(name, (Module,), {"__doc__": f"nn.op.{name.lower()}.", "forward": lambda self, x: getattr(op, name.lower())(x)})
+    def forward(self, x):
+        return getattr(op, name.lower())(x)
+
+    forward.__doc__ = f"nn.op.{name.lower()} of each element."
+    return type(name, (Module,), {"__doc__": f"nn.op.{name.lower()} as a layer.", "forward": forward})
 
 
 ReLU, SiLU, GELU = _activation("ReLU"), _activation("SiLU"), _activation("GELU")
@@ -15,6 +19,7 @@ class Identity(Module):
     """What is given."""
 
     def forward(self, x):
+        """x itself."""
         return x
 
 
@@ -30,6 +35,7 @@ class Linear(Module):
         self.bias = Parameter((out_features,), dtype if out_dtype is None else out_dtype) if bias else None
 
     def forward(self, x):
+        """[..., in_features] -> [..., out_features]."""
         y = op.matmul(x, op.permute_dims(self.weight), out_dtype=self.out_dtype)
         return y if self.bias is None else y + self.bias
 
@@ -42,39 +48,49 @@ class Embedding(Module):
         self.weight = Parameter((num, dim), dtype)
 
     def forward(self, x):
+        """[...] integers -> [..., dim]."""
         if x.ndim == 1:
             return op.take(self.weight, x, axis=0)
         return op.reshape(op.take(self.weight, op.reshape(x, [-1]), axis=0), [*x.shape, self.dim])
 
 
 class LayerNorm(Module):
+    """(x - mean) / sqrt(variance + eps) * weight + bias over the last axis, of normalized_shape elements."""
+
     def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, dtype=None):
         self.normalized_shape, self.eps = normalized_shape, eps
         self.weight = Parameter((normalized_shape,), dtype) if elementwise_affine else None
         self.bias = Parameter((normalized_shape,), dtype) if elementwise_affine else None
 
     def forward(self, x):
+        """[..., normalized_shape] -> the same shape."""
         return op.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
 
 class RMSNorm(Module):
+    """x / sqrt(mean(x^2) + epsilon) * weight + bias over `axes`."""
+
     def __init__(self, hidden_size, axes=-1, epsilon=1e-5, bias=True, dtype=None):
         self.axes, self.epsilon = axes, epsilon
         self.weight = Parameter((hidden_size,), dtype)
         self.bias = Parameter((hidden_size,), dtype) if bias else None
 
     def forward(self, x):
+        """[..., hidden_size] -> the same shape."""
         out = op.rms_norm(x, self.weight, self.axes, self.epsilon)
         return out if self.bias is None else out + self.bias
 
 
 class GroupNorm(Module):
+    """(x - mean) / sqrt(variance + eps) * weight + bias over the channels of a group."""
+
     def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, dtype=None):
         self.num_groups, self.eps = num_groups, eps
         self.weight = Parameter((num_channels,), dtype) if affine else None
         self.bias = Parameter((num_channels,), dtype) if affine else None
 
     def forward(self, x, channel_axis=1, axes=None):
+        """[batch, channels, ...] -> the same shape."""
         return op.group_norm(x, self.num_groups, self.weight, self.bias, self.eps, channel_axis, axes)
 
 
@@ -88,6 +104,7 @@ class Conv1D(Module):
         self.bias = Parameter((out_channels,), dtype) if bias else None
 
     def forward(self, x):
+        """[batch, in_channels, width] -> [batch, out_channels, width after the convolution]."""
         return op.conv1d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
 
 
@@ -104,4 +121,5 @@ class Conv2D(Module):
         self.bias = Parameter((out_channels,), dtype) if bias else None
 
     def forward(self, x):
+        """[batch, in_channels, height, width] -> [batch, out_channels, height, width after the convolution], of data_layout NCHW."""
         return op.conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups, self.data_layout)
