@@ -140,6 +140,17 @@ class Formulas(unittest.TestCase):
         program(np.arange(4, dtype="float32"), 10, out)
         np.testing.assert_array_equal(out, 10 - np.arange(4, dtype="float32"))
 
+    def test_extremes_of_several_and_over_axes(self):
+        x, y = tir.Var("x", "int32"), tir.Var("y", "int32")
+        self.assertEqual((str(tir.max(x, y, 3)), str(tir.min(7, 4, 5))), ("T.max(T.max(x, y), 3)", "4"))
+        a = te.placeholder((4, 8), name="a")
+        k = te.reduce_axis((0, 8), "k")
+        values = self.rng.standard_normal((4, 8)).astype("float32")
+        for function, wanted in ((tir.max, values.max(1)), (tir.min, values.min(1))):
+            _, out = run([a, te.compute((4,), lambda i: function(a[i, k], k))], values, np.zeros(4, "float32"))
+            np.testing.assert_array_equal(out, wanted)
+        self.assertEqual((sator.DataType("int8x4").itemsize(), sator.DataType("float64").itemsize()), (4, 8))
+
     def test_schedule_errors(self):
         a = te.placeholder((8, 4), name="a")
         k = te.reduce_axis((0, 4), "k")

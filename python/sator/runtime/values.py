@@ -17,7 +17,10 @@ class DataType(str):
     type_code = property(lambda self: _CODES[self._parts[0]], doc="TVM's number of the kind.")
     bits = property(lambda self: self._parts[1], doc="Bits of one lane.")
     lanes = property(lambda self: self._parts[2], doc="Values in a vector, 1 of a scalar.")
-    itemsize = property(lambda self: (self.bits * self.lanes + 7) // 8, doc="Bytes of all lanes.")
+
+    def itemsize(self):
+        """Bytes of all lanes."""
+        return (self.bits * self.lanes + 7) // 8
 
 
 def convert(value):

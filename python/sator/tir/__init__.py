@@ -319,14 +319,25 @@ def const(value, dtype=None, span=None):
     return _core.const(value, str(dtype))
 
 
-def min(a, b):  # noqa: A001
-    """The smaller of two expressions."""
-    return _core.binary("min", a, b)
+def min(a, b, *more):  # noqa: A001
+    """The smallest of several expressions; with axes of a reduction as `b`, te.min of the expression over them."""
+    return _extreme("min", a, b, more)
 
 
-def max(a, b):  # noqa: A001
-    """The larger of two expressions."""
-    return _core.binary("max", a, b)
+def max(a, b, *more):  # noqa: A001
+    """The largest of several expressions; with axes of a reduction as `b`, te.max of the expression over them."""
+    return _extreme("max", a, b, more)
+
+
+def _extreme(name, a, b, more):
+    if isinstance(b, _core.tir.IterVar) or isinstance(b, (list, tuple)):
+        from sator import te
+
+        return getattr(te, name)(a, b)
+    out = _core.binary(name, a, b)
+    for expr in more:
+        out = _core.binary(name, out, expr)
+    return out
 
 
 def floordiv(a, b):
