@@ -9,6 +9,8 @@ from sator.runtime.vm import Module, copy_library
 from sator.target import Target
 from sator.te_schedule import module_of
 
+__path__ = []  # TVM's modules below are found by sator.paths
+
 
 class _Library:
     """The compiled library as a file, removed with the last who uses it."""
@@ -63,6 +65,13 @@ def build(mod, args=None, target=None, target_host=None, runtime=None, name="def
 
     program, library = _compile(transform.ReturnByStore()(module_of(mod, args)), target, True, bounds)
     return Module(program, library)
+
+
+def schedule_to_module(sch, args=None, name="main"):
+    """The module of a schedule of te with its arguments, before any lowering."""
+    mod = module_of(sch, args, name)
+    (func,) = mod.functions.values()
+    return _core.module({name: func.with_attrs({"global_symbol": name, "tir.noalias": True})}, None, None)
 
 
 class Executable:

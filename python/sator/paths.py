@@ -18,6 +18,7 @@ _TABLE = {
                   "dlight.gpu.rmsnorm dlight.gpu.transpose",
     "ir": "ir.base ir.expr ir.function ir.global_info ir.op runtime.object",
     "transform": "ir.transform",
+    "driver": "driver.build_module",
     "ir.instrument": "instrument",
     "relax": "relax.expr relax.struct_info",
     "relax.analysis": "relax.analysis.analysis",

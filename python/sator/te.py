@@ -284,8 +284,8 @@ def comm_reducer(fcombine, fidentity, name="reduce"):
 
 
 def var(name="tindex", dtype="int32", span=None):
-    """A variable."""
-    return _core.make_var(name, dtype, False)
+    """A variable. `dtype`: a dtype, ir.PrimType or ir.PointerType."""
+    return _core.tir.Var(name, dtype)
 
 
 def thread_axis(dom=None, tag="", name="", span=None):
@@ -298,6 +298,9 @@ def thread_axis(dom=None, tag="", name="", span=None):
     if not isinstance(tag, str) or not tag:
         raise ValueError(f"thread_axis: tag = {tag!r}\n  needs: a thread's tag, such as \"threadIdx.x\"")
     return _core.make(_core.tir.ThreadAxis, [_core.make_var(name or tag, "int32", False), tag])
+
+
+AXIS_SEPARATOR = "axis_separator"  # tir.IndexMap's
 
 
 def size_var(name="size", dtype="int32", span=None):

@@ -21,7 +21,7 @@ MODULES = ("sator", "sator.arith", "sator.dlight", "sator.dlight.gpu", "sator.dl
            "sator.relax.dpl", "sator.relax.frontend.nn", "sator.relax.frontend.torch", "sator.relax.op", "sator.relax.op.nn", "sator.relax.op.image",
            "sator.relax.training.loss", "sator.relax.training.optimizer", "sator.relax.training.utils", "sator.relax.transform", "sator.relax.utils",
            "sator.runtime", "sator.script", "sator.target", "sator.te", "sator.te.schedule", "sator.testing", "sator.tir", "sator.tir.analysis", "sator.tir.data_layout",
-           "sator.tir.ir_builder", "sator.tir.schedule", "sator.tir.stmt_functor", "sator.topi", "sator.topi.nn", "sator.transform")
+           "sator.tir.ir_builder", "sator.tir.schedule", "sator.tir.stmt_functor", "sator.topi", "sator.topi.nn", "sator.topi.utils", "sator.driver", "sator.transform")
 
 # Python's own answers about the number and the names of arguments, and about what is no function, iterable or item of its own values.
 PYTHONS = re.compile(r"missing \d+ required|takes .*positional argument|unexpected keyword|got multiple values|takes no arguments|"
@@ -166,7 +166,7 @@ def good_calls():
 
 
 # What waits for a user or ends this process, and what asks NumPy, whose words it gives.
-HELPERS = ("add_constructors", "extends", "spoken")  # modules use them of each other
+HELPERS = ("add_constructors", "copy_library", "extends", "spoken")  # modules use them of each other
 SKIPPED = {"sator.testing.main", "sator.testing.assert_allclose", "Schedule.show", "IRModule.show", "PrimFunc.show", "Function.show"}
 _OPERATORS = ("__getitem__", "__call__", "__contains__", "__add__", "__radd__", "__mul__", "__floordiv__", "__mod__", "__lt__", "__eq__", "__and__", "__delitem__", "__len__")
 
@@ -182,7 +182,7 @@ def targets():
                 continue
             value = getattr(module, name)
             if callable(value) and str(getattr(value, "__module__", "sator")).startswith("sator") and name not in HELPERS and not (
-                    isinstance(value, type) and issubclass(value, (BaseException, enum.Enum, str, tuple))):
+                    isinstance(value, type) and issubclass(value, (BaseException, enum.Enum, str, tuple, dict))):
                 out.append((f"{path}.{name}", lambda value=value: value))
     for kind, make in objects().items():
         for name in sorted(dir(make())):

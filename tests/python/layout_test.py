@@ -1,10 +1,53 @@
-"""Layouts by letters: positions, shapes, and that the way between two is one to one."""
+"""Layouts by letters: positions, shapes, and that the way between two is one to one. What buffers and variables say of themselves."""
 import itertools
 import unittest
 
 import numpy as np
 
-from sator import tir
+from sator import ir, relax, tir, topi
+
+
+class Buffers(unittest.TestCase):
+    def test_pointers_and_flat_buffers(self):
+        n = tir.Var("n", "int32")
+        x = tir.decl_buffer((4, n), "float32", name="x", elem_offset=100)
+        pointer = x.access_ptr("rw", offset=8)
+        self.assertEqual((pointer.args[1].same_as(x.data), str(pointer.args[2]), pointer.args[4].value), (True, "108", x.READ | x.WRITE))
+        self.assertEqual([str(e) for e in x.offset_of([2, 3])], ["n * 2 + 103"])  # TVM's test_buffer_offset_of
+        parts = tir.decl_buffer([4, 16, 32], axis_separators=[2])
+        flat = parts.get_flattened_buffer()
+        self.assertEqual(([int(e) for e in flat.shape], flat.data.same_as(parts.data)), ([64, 32], True))
+        self.assertEqual([int(e) for e in parts.offset_of([1, 2, 3])], [18, 3])
+        line = tir.decl_buffer([16])
+        self.assertTrue(line.get_flattened_buffer().same_as(line))
+        self.assertEqual([str(r) for r in x[1:3, n].region], ["1:3", "n:n + 1"])
+        with self.assertRaisesRegex(ValueError, "needs: slices without a step"):
+            x[0:4:2, 0]
+        with self.assertRaisesRegex(ValueError, 'access_mask = \'q\'\n  needs: "r", "w" or "rw"'):
+            x.access_ptr("q")
+
+    def test_types_of_variables(self):
+        pointer = tir.Var("p", ir.PointerType(ir.PrimType("float16"), "shared"))
+        self.assertEqual((pointer.dtype, tir.decl_buffer((4,), "float16", data=pointer).scope()), ("handle", "shared"))
+        self.assertEqual(pointer.type_annotation, ir.PointerType(ir.PrimType("float16"), "shared"))
+        self.assertEqual(tir.Var("i", "int64").type_annotation, ir.PrimType("int64"))
+        self.assertEqual(repr(pointer.type_annotation), 'T.handle("float16", "shared")')
+
+    def test_attributes_of_calls(self):
+        x = relax.Var("x", relax.TensorStructInfo((2, 3, 8, 8), "float32"))
+        w = relax.Var("w", relax.TensorStructInfo((4, 3, 3, 3), "float32"))
+        attrs = relax.op.nn.conv2d(x, w, padding=(1, 2)).attrs
+        self.assertEqual((attrs["padding"], list(map(int, attrs.padding)), attrs.padding[0].dtype, attrs.groups), ([1, 2, 1, 2], [1, 2, 1, 2], "int64", 1))
+        with self.assertRaisesRegex(AttributeError, "the call has no attribute axis\n  needs: one of "):
+            attrs.axis
+
+    def test_shapes_as_integers(self):
+        n = tir.Var("n", "int32")
+        self.assertEqual(topi.utils.get_const_tuple([tir.const(2) + 1, 4, n])[:2], (3, 4))
+        self.assertEqual(topi.utils.ravel_index((1, 2, 3), (4, 5, 6)), np.ravel_multi_index((1, 2, 3), (4, 5, 6)))
+        self.assertEqual([int(e) for e in topi.utils.unravel_index(tir.const(45), (4, 5, 6))], list(np.unravel_index(45, (4, 5, 6))))
+        with self.assertRaisesRegex(ValueError, "n is not constant"):
+            topi.utils.get_const_int(n)
 
 
 class Letters(unittest.TestCase):

@@ -32,6 +32,47 @@ class _TargetConfig:
     __hash__ = Object.__hash__
 
 
+class PrimType:
+    """The type of scalars of a dtype, which tir.Var takes as it takes the dtype."""
+
+    def __init__(self, dtype):
+        self.dtype = str(dtype)
+
+    def _variable(self, name):
+        return _core.make_var(name, self.dtype, False)
+
+    def __eq__(self, other):
+        return isinstance(other, PrimType) and other.dtype == self.dtype
+
+    def __hash__(self):
+        return hash(self.dtype)
+
+    def __repr__(self):
+        return f"T.{self.dtype}"
+
+
+class PointerType:
+    """The type of pointers to elements of a PrimType: tir.Var("p", ir.PointerType(ir.PrimType("float32"), "shared"))."""
+
+    def __init__(self, element_type, storage_scope=""):
+        if not isinstance(element_type, PrimType):
+            raise TypeError(f"PointerType: {element_type!r} is a {type(element_type).__name__}\n  needs: ir.PrimType(dtype)")
+        self.element_type, self.storage_scope = element_type, storage_scope
+
+    def _variable(self, name):
+        return _core.pointer(name, self.element_type.dtype, self.storage_scope or "global")
+
+    def __eq__(self, other):
+        return isinstance(other, PointerType) and (other.element_type, other.storage_scope) == (self.element_type, self.storage_scope)
+
+    def __hash__(self):
+        return hash((self.element_type, self.storage_scope))
+
+    def __repr__(self):
+        scope = f', "{self.storage_scope}"' if self.storage_scope else ""
+        return f'T.handle("{self.element_type.dtype}"{scope})'
+
+
 add_constructors(_core.ir, node_docs.IR, constructors.IR)
 
 

@@ -28,8 +28,26 @@ class _GlobalVar:
         _core.Object.__init__(self, _core.make(_core.relax.GlobalVar, [name_hint, struct_info]))
 
 
+_call_attrs = _core.relax.Call.attrs.fget
+
+
+class Attrs(dict):
+    """The attributes of a call: `call.attrs["axis"]`, or `call.attrs.axis`, where lists are of IntImm as in TVM."""
+
+    def __getattr__(self, name):
+        if name not in self:
+            raise AttributeError(f"the call has no attribute {name}\n  needs: one of {', '.join(self) or 'none'}")
+        value = self[name]
+        return [_core.const(v, "int64") if type(v) is int else v for v in value] if isinstance(value, list) else value
+
+
 @extends(_core.relax.Call)
 class _Call:
+    @property
+    def attrs(self):
+        """The op's own attributes, by name."""
+        return Attrs(_call_attrs(self))
+
     def __init__(self, op, args, attrs=None, sinfo_args=None, span=None):
         _core.Object.__init__(self, _core.graph_call(op, args, attrs, sinfo_args))
 

@@ -11,6 +11,11 @@ from sator.runtime.vm import Module, VirtualMachine, load_module  # noqa: F401
 def __getattr__(name):
     from sator import paths
 
+    if name == "const":
+        from sator import tir
+
+        return tir.const
+
     deep = paths.submodule("sator.runtime", name)
     if deep is not None:
         return deep

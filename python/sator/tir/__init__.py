@@ -26,6 +26,14 @@ class _PrimExpr:
     __or__, __ror__ = _bits("bitwise_or"), _bits("bitwise_or", True)
     __xor__, __rxor__ = _bits("bitwise_xor"), _bits("bitwise_xor", True)
 
+    def equal(self, other):
+        """The expression self == other, whose truth is asked as of any condition."""
+        return _core.binary("==", self, other)
+
+    def not_equal(self, other):
+        """The expression self != other."""
+        return _core.binary("!=", self, other)
+
     def __invert__(self):
         from sator.script import tir as T
 
@@ -45,7 +53,16 @@ class ForKind(IntEnum):
 @extends(_core.tir.Var)
 class _Var:
     def __init__(self, name, dtype="int32", span=None):
-        _core.Object.__init__(self, _core.make_var(name, dtype, False))
+        made = dtype._variable(name) if hasattr(dtype, "_variable") else _core.make_var(name, dtype, False)
+        _core.Object.__init__(self, made)
+
+
+    @property
+    def type_annotation(self):
+        """Its type: ir.PrimType of its dtype, or ir.PointerType of a pointer to elements that are known."""
+        if str(self.dtype) == "handle" and self.pointee != "void":
+            return ir.PointerType(ir.PrimType(self.pointee), self.scope)
+        return ir.PrimType(self.dtype)
 
 
 @extends(_core.tir.SizeVar)
@@ -170,9 +187,69 @@ class _Buffer:
         """Where it lies: "global", "shared", "local", ..."""
         return _core.scope_of(self.data)
 
+    READ, WRITE = 1, 2
+
     def __getitem__(self, indices):
-        """The element at an index per dimension."""
-        return _core.make(_core.tir.BufferLoad, [self, list(indices) if isinstance(indices, tuple) else [indices]])
+        """The element at an index per dimension; with slices among them the BufferRegion. Errors: ValueError for a slice with a step."""
+        indices = list(indices) if isinstance(indices, tuple) else [indices]
+        if not builtins.any(isinstance(i, slice) for i in indices):
+            return _core.make(_core.tir.BufferLoad, [self, indices])
+        region = []
+        for index, extent in zip(indices, self.shape):
+            if isinstance(index, slice) and index.step not in (None, 1):
+                raise ValueError(f"{self.name}[{index.start}:{index.stop}:{index.step}]\n  needs: slices without a step")
+            first, last = (index.start or 0, extent if index.stop is None else index.stop) if isinstance(index, slice) else (index, None)
+            region.append(ir.Range(first, last) if last is not None else ir.Range.from_min_extent(first, 1))
+        return _core.tir.BufferRegion(self, region)
+
+    def access_ptr(self, access_mask, ptr_type="handle", content_lanes=1, offset=0, extent=None):
+        """A pointer to the buffer's elements for functions outside.
+
+        access_mask     "r", "w", "rw", or READ and WRITE joined: what is done there
+        content_lanes   elements in each that is counted
+        offset, extent  where the access begins, and over how many elements; all of them where they are not given
+        Errors: ValueError for another access_mask.
+        """
+        if access_mask not in ("r", "w", "rw", "wr", 1, 2, 3):
+            raise ValueError(f"access_ptr: access_mask = {access_mask!r}\n  needs: \"r\", \"w\" or \"rw\"")
+        mask = access_mask if isinstance(access_mask, int) else ("r" in access_mask) + 2 * ("w" in access_mask)
+        return _called_on(self, "access_ptr", {"access_mask": mask, "ptr_type": None if ptr_type == "handle" else ptr_type,
+                                               "content_lanes": content_lanes, "offset": offset, "extent": extent})
+
+    def _groups(self):
+        """The dimensions that lie behind each other: all of them, or as many lists as axis separators make."""
+        cuts = [0, *(int(c) for c in self.axis_separators), len(self.shape)]
+        return [list(range(a, b)) for a, b in zip(cuts, cuts[1:])]
+
+    def get_flattened_buffer(self):
+        """The same memory as one dimension, or as one for each group between axis separators."""
+        groups = self._groups()
+        if len(self.shape) == len(groups) and not self.strides:
+            return self
+        shape = []
+        for group in groups:
+            extent = self.shape[group[0]] * self.strides[group[0]] if self.strides else _core.const(1, self.shape[0].dtype)
+            for d in () if self.strides else group:
+                extent = extent * self.shape[d]
+            shape.append(extent)
+        values = {f: getattr(self, f) for f in self._fields}
+        return _core.make(_core.tir.Buffer, [{**values, "shape": shape, "strides": [], "axis_separators": list(range(1, len(groups)))}[f] for f in self._fields])
+
+    def offset_of(self, indices):
+        """Where an element lies in get_flattened_buffer(): an index for each of its dimensions."""
+        from sator.arith import Analyzer
+
+        indices = [_core.expr(i) for i in (indices if isinstance(indices, (list, tuple)) else [indices])]
+        if len(indices) != len(self.shape):
+            raise ValueError(f"offset_of: {len(indices)} indices for the buffer {self.name}\n  needs: {len(self.shape)}")
+        out = []
+        for group in self._groups():
+            at = _core.const(0, indices[0].dtype)
+            for d in group:
+                at = at + indices[d] * self.strides[d] if self.strides else at * self.shape[d] + indices[d]
+            out.append(at + self.elem_offset if self.elem_offset is not None and len(self._groups()) == 1 else at)
+        analyzer = Analyzer()
+        return [analyzer.simplify(at) for at in out]
 
     def vload(self, begin, dtype=None, predicate=None):
         """Elements from `begin` on: one, or a vector of `dtype`; with a predicate those lanes where it holds, 0 in the others."""
@@ -350,6 +427,9 @@ def floormod(a, b):
     return _core.binary("%", a, b)
 
 
+indexdiv, indexmod = floordiv, floormod  # of positions, which are never negative
+
+
 def truncdiv(a, b):
     """The quotient rounded toward zero."""
     return _core.binary("truncdiv", a, b)
@@ -391,6 +471,7 @@ def _joined(op, conditions):
     return out
 
 
+AXIS_SEPARATOR = _IndexMap.AXIS_SEPARATOR
 _language = {name.split(".")[0] for name in _core.script_names()}
 
 

@@ -1,6 +1,6 @@
 """Formulas of ops over tensors of te. Each op of graphs that has a formula is here by its name; some have TVM's names besides."""
 from sator import _core
-from sator.topi import nn, tag  # noqa: F401
+from sator.topi import nn, tag, utils  # noqa: F401
 from sator.topi.formulas import formula_of, left_shift, matmul, right_shift  # noqa: F401
 
 _OTHER_NAMES = {"transpose": "permute_dims", "identity": "astype", "cast": "astype", "concatenate": "concat",
