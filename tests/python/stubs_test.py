@@ -11,6 +11,7 @@ from pathlib import Path
 import garbage_test
 import sator
 from sator import _core, node_docs
+from sator.relax.op_docs import DOCS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -94,6 +95,11 @@ class Stubs(unittest.TestCase):
             self.assertEqual(nodes - {"IRModule"}, set(docs))
             for name in docs:
                 self.assertTrue(getattr(getattr(_core, space), name).__doc__.strip(), name)
+
+    def test_every_op_says_what_it_computes(self):
+        self.assertEqual({name for name, _ in _core.ops()}, set(DOCS))
+        self.assertIn("[..., m, n]", sator.relax.op.matmul.__doc__)
+        self.assertIn("exp(x) / sum(exp(x))", sator.topi.nn.softmax.__doc__)
 
     def test_help_says_what_things_do(self):
         self.assertIn("divides a loop", sator.tir.Schedule.split.__doc__)

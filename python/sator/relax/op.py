@@ -3,6 +3,7 @@ import sys
 import types
 
 from sator import _core, paths
+from sator.relax.op_docs import DOCS
 from sator.script.language import Name
 
 __path__ = []  # TVM's modules below are found by sator.paths
@@ -46,7 +47,8 @@ def _named(path):
         return call(*map(_argument, args), **{k: _argument(v) for k, v in kwargs.items()})
 
     op.__name__, op.__qualname__, op.__module__ = path.split(".")[-1], path, __name__
-    op.__doc__ = f"{_SIGNATURES.get(path, path + '(...)')}: the call of the op R.{path}."
+    words = DOCS.get(path)
+    op.__doc__ = f"{_SIGNATURES.get(path, path + '(...)')}: the call of the op R.{path}." + (f"\n\n{words}" if words else "")
     return op
 
 

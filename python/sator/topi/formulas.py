@@ -2,6 +2,7 @@
 import difflib
 
 from sator import _core, te
+from sator.relax.op_docs import DOCS
 
 _OPS = {name for name, _ in _core.ops()}
 
@@ -27,7 +28,8 @@ def formula_of(name, op):
         return _core.formula(op, _with_one_dtype(args) if op in _BINARY else list(args), kwargs)
 
     formula.__name__ = formula.__qualname__ = name
-    formula.__doc__ = f"The formula of the op {op}."
+    words = DOCS.get(op)
+    formula.__doc__ = f"{dict(_core.ops())[op]}: the formula of the op {op}, over tensors of te." + (f"\n\n{words}" if words else "")
     return formula
 
 
