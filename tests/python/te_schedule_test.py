@@ -1,4 +1,5 @@
 """Schedules of te over several stages: what they compute, compared with NumPy, and where."""
+import random as random_module
 import unittest
 
 import numpy as np
@@ -147,6 +148,76 @@ class Stages(unittest.TestCase):
         written = loops(s, args)
         self.assertIn('thread="blockIdx.x"', written[0])
         self.assertIn('thread="threadIdx.x"', written[1])
+
+    def test_tiles_that_threads_share(self):
+        """What all threads of a block need of A is copied by all of them: 32 x 8 elements, of which each thread takes 4."""
+        s, args = self.matmul()
+        A, B, C = args
+        AA = s.cache_read(A, "shared", [C])
+        CC = s.cache_write(C, "local")
+        by, bx, ty, tx = (te.thread_axis(tag) for tag in ("blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x"))
+        bi, bj, i, j = s[C].tile(*C.op.axis, 32, 32)
+        ti, i = s[C].split(i, nparts=8)
+        tj, j = s[C].split(j, nparts=8)
+        s[C].reorder(bi, bj, ti, tj, i, j)
+        for axis, thread in ((bi, by), (bj, bx), (ti, ty), (tj, tx)):
+            s[C].bind(axis, thread)
+        s[CC].compute_at(s[C], tj)
+        ko, _ = s[CC].split(s[CC].op.reduce_axis[0], factor=8)
+        s[CC].reorder(ko, *s[CC].op.axis)
+        s[AA].compute_at(s[CC], ko)
+        y, x = s[AA].op.axis
+        for axis, thread in ((y, ty), (x, tx)):
+            s[AA].bind(s[AA].split(axis, nparts=8)[0], thread)
+        bounds = te.schedule.InferBound(s)
+        self.assertEqual([(str(bounds[a].min), str(bounds[a].extent)) for a in (y, x)], [("outer * 32", "32"), ("outer * 8", "8")])
+        written = loops(s, args)
+        at = next(i for i, line in enumerate(written) if "A_shared" in line)
+        self.assertEqual(sum('thread="threadIdx' in line for line in written[:at]), 4)
+
+    def test_random_steps_compute_the_same(self):
+        """Steps drawn by a seed: refused in words, or the product that NumPy has."""
+        refused = 0
+        for seed in range(16):
+            with self.subTest(seed=seed):
+                refused += not self.one_draw(random_module.Random(seed))
+        self.assertLess(refused, 6)
+
+    def one_draw(self, draw):
+        m, n, depth = draw.choice([(16, 16, 16), (12, 18, 20), (8, 10, 24)])
+        A, W = te.placeholder((m, depth), name="A"), te.placeholder((depth, n), name="W")
+        B = te.compute((m, depth), lambda i, j: A[i, j] * 2.0 + 1.0, name="B")
+        k = te.reduce_axis((0, depth), "k")
+        C = te.compute((m, n), lambda i, j: te.sum(B[i, k] * W[k, j], axis=k), name="C")
+        D = te.compute((m, n), lambda i, j: C[i, j] + A[i, 0], name="D")
+        s = te.create_schedule(D.op)
+        places, product = [(D, None), (C, D)], C
+        if draw.random() < 0.4:
+            product = s.cache_write(C, "local")
+        elif draw.random() < 0.5:
+            product = s.rfactor(C, draw.choice(s[C].split(k, factor=draw.choice([2, 4, 5]))), draw.choice([0, 1, 2]))
+        if product is not C:
+            places.append((product, C))
+        if draw.random() < 0.5:
+            places.append((s.cache_read(W, "local", [product]), product))
+        for tensor, reader in [*places, (B, product)]:
+            if reader is not None and draw.random() < 0.5:
+                s[tensor].compute_at(s[reader], draw.choice(s[reader].leaf_iter_vars))
+            for _ in range(draw.randint(0, 3)):
+                axes = s[tensor].leaf_iter_vars
+                if draw.random() < 0.6:
+                    s[tensor].split(draw.choice(axes), factor=draw.choice([2, 3, 4, 5]))
+                else:
+                    s[tensor].reorder(*draw.sample(axes, len(axes)))
+        s[D].parallel(s[D].leaf_iter_vars[0])
+        a, w = random(m, depth), random(depth, n)
+        try:
+            out = self.run_on(s, [A, W, D], a, w, shape=(m, n))
+        except tir.ScheduleError as error:
+            self.assertIn("needs:", str(error))
+            return False
+        np.testing.assert_allclose(out, (a * 2 + 1) @ w + a[:, :1], rtol=1e-4)
+        return True
 
     def test_words_and_memory(self):
         s, args = self.matmul(16)
