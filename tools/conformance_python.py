@@ -140,7 +140,10 @@ def free_names(node):
 
 def with_scripts(expr, case, names):
     """The expression with $before, $s0, ... as names of their programs."""
-    for key, text in (case.get("scripts") or {}).items():
+    scripts = case.get("scripts") or {}
+    if isinstance(scripts, list):  # those of comparisons have no keys: the expression names their functions
+        scripts = dict(enumerate(scripts))
+    for key, text in scripts.items() if isinstance(case.get("scripts"), dict) else ():
         name = "_" + key.strip("$")
         names[name] = parsed(text, names)
         expr = expr.replace(key, name)
@@ -153,7 +156,7 @@ def with_scripts(expr, case, names):
             expr = expr.replace(f"${key}", f"_{key}")
     if "<script:" in expr:
         for name in set(re.findall(r"<script:(\w+)>", expr)):
-            found = [t for t in (case.get("scripts") or {}).values() if re.search(rf"def {name}\b|class {name}\b", t)]
+            found = [t for t in scripts.values() if re.search(rf"def {name}\b|class {name}\b", t)]
             if not found:
                 raise Unsupported("a script that the case does not hold")
             names["_s_" + name] = parsed(found[0], names)

@@ -4,7 +4,8 @@ import unittest
 
 import numpy as np
 
-from sator import ir, relax, tir, topi
+from sator import ir, relax, script, tir, topi
+from sator.script import relax as R
 
 
 class Buffers(unittest.TestCase):
@@ -32,6 +33,31 @@ class Buffers(unittest.TestCase):
         self.assertEqual(pointer.type_annotation, ir.PointerType(ir.PrimType("float16"), "shared"))
         self.assertEqual(tir.Var("i", "int64").type_annotation, ir.PrimType("int64"))
         self.assertEqual(repr(pointer.type_annotation), 'T.handle("float16", "shared")')
+
+    def test_what_is_known_of_functions(self):
+        mod = script.parse("""
+@I.ir_module
+class M:
+    @T.prim_func
+    def product(A: T.Buffer((16, 4), "float32"), n: T.int32) -> T.float32:
+        T.ret(A[0, 0] * T.Cast("float32", n))
+
+    @T.prim_func
+    def copy(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+        for i in range(16):
+            B[i] = A[i]
+
+    @R.function
+    def main(x: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
+        return R.add(x, x)
+""")
+        tensor, number = relax.TensorStructInfo, relax.PrimStructInfo
+        for name, wanted in (("product", relax.FuncStructInfo([tensor((16, 4), "float32"), number("int32")], number("float32"), True)),
+                             ("copy", relax.FuncStructInfo([tensor((16,), "float32")] * 2, relax.TupleStructInfo([]), False)),
+                             ("main", relax.FuncStructInfo([tensor((2,), "float32")], tensor((2,), "float32"), True))):
+            ir.assert_structural_equal(mod[name].struct_info, wanted)
+        ir.assert_structural_equal(mod["main"].params[0].struct_info, R.Tensor((2,), "float32"))
+        self.assertFalse(ir.structural_equal(R.Tensor((2,), "float32"), R.Tensor((3,), "float32")))
 
     def test_attributes_of_calls(self):
         x = relax.Var("x", relax.TensorStructInfo((2, 3, 8, 8), "float32"))

@@ -69,4 +69,6 @@ def _underlined(number, left, right):
 
 
 def _program(value):
+    if hasattr(type(value), "_node"):  # R.Tensor((4,), "float32") outside of a program
+        return value._node()
     return value if isinstance(value, _core.Object) else _core.expr(value)

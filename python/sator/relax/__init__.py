@@ -125,6 +125,11 @@ class Op:
 
 @extends(_core.relax.Function)
 class _Function:
+    @property
+    def struct_info(self):
+        """What is known of the function, as FuncStructInfo: of its parameters, of its result, whether it has no effects."""
+        return FuncStructInfo([p.struct_info for p in self.params], self.ret_struct_info, self.is_pure)
+
     def with_attr(self, key, value=None):
         """The function with one attribute, or those of a dictionary. This object stays as it is."""
         func = self

@@ -97,6 +97,21 @@ class _PrimFunc:
         """The buffers of those parameters that stand for one."""
         return dict(_buffer_map(self))
 
+    @property
+    def struct_info(self):
+        """What is known of the function, as relax.FuncStructInfo: tensors of its buffers, scalars, what it returns, whether it has no effects."""
+        from sator import relax
+        from sator.tir.analysis import is_pure_function
+
+        def of(param):
+            buffer = self.buffer_map.get(param)
+            if buffer is not None:
+                return relax.TensorStructInfo([e.astype("int64") for e in buffer.shape], buffer.dtype)
+            return relax.ObjectStructInfo() if str(param.dtype) == "handle" else relax.PrimStructInfo(param.dtype)
+
+        ret = relax.TupleStructInfo([]) if str(self.ret_type) == "void" else relax.PrimStructInfo(str(self.ret_type))
+        return relax.FuncStructInfo([of(p) for p in self.params], ret, is_pure_function(self))
+
     def without_attr(self, key):
         """The function without an attribute."""
         return _core.with_attr(self, key, None)
