@@ -1,7 +1,9 @@
 #include "relax/builder.h"
 
 #include <algorithm>
+#include <unordered_set>
 
+#include "relax/ops/families.h"
 #include "relax/ops/table.h"
 #include "relax/struct_info.h"
 #include "tir/nodes.h"
@@ -251,7 +253,7 @@ RExpr BlockBuilder::normalize_tuple(const Tuple& t) {
 RExpr BlockBuilder::with_inline_arguments(const RCall& c) {
   const std::string& op = op_name(ref(c));
   if ((op != "call_tir" && op != "call_tir_inplace" && op != "call_tir_with_grad") || c.args.size() < 2 ||
-      c.args[1].as<Tuple>())
+      c.args[1].as<Tuple>() || (c.sinfo && !normal_forms))
     return ref(c);
   RExpr args = c.args[1];
   while (RExpr value = bound_value(args)) args = value;
@@ -292,9 +294,46 @@ RExpr BlockBuilder::normalize_call(const RCall& given) {
   return out->sinfo ? RExpr(out) : spanned(with(out, &RCall::sinfo, infer(*out)), c.span);
 }
 
+namespace {
+
+/// Of an elementwise op on tensors of several devices that lie alike (scalars, of which each device has a copy, apart):
+/// the result lies like them. Null for other calls. Errors: they lie differently, or the op is another one.
+StructInfo infer_distributed(const OpDef& def, const RCall& c, arith::Analyzer& arith) {
+  if (std::ranges::none_of(c.args, [](const RExpr& arg) { return arg->sinfo.as<DTensorInfo>() != nullptr; }))
+    return nullptr;
+  static const auto elementwise = [] {
+    std::unordered_set<std::string> names;
+    for (const auto& family : {unary_ops(), binary_ops()})
+      for (const OpDef& op : family) names.insert(op.name);
+    return names;
+  }();
+  const DTensorInfo* place = nullptr;
+  bool is_alike = elementwise.contains(def.name);
+  std::vector<RExpr> parts;
+  for (const RExpr& arg : c.args) {
+    const DTensorInfo* d = arg->sinfo.as<DTensorInfo>();
+    parts.push_back(d ? with_sinfo(arg, d->tensor) : arg);
+    if (!d || d->tensor->ndim == 0) continue;
+    is_alike &= !place || (place->placement == d->placement && equal(place->mesh, d->mesh) &&
+                           place->tensor->ndim == d->tensor->ndim);
+    place = d;
+  }
+  if (!place || def.name.starts_with("dist.") || def.name.starts_with("ccl.") || def.name.starts_with("call_"))
+    return nullptr;
+  if (!is_alike)
+    fail({.what = text(def.name, " of tensors on several devices"),
+          .needs = "an elementwise op whose tensors lie alike",
+          .hint = "R.dist.redistribute lays a tensor otherwise; R.dist.call_tir_local_view computes with parts"});
+  const StructInfo whole = def.infer(CallInfo(def, *with(c, &RCall::args, std::move(parts)), arith));
+  return dtensor_info(cast<TensorInfo>(whole), place->mesh, place->placement);
+}
+
+}  // namespace
+
 StructInfo BlockBuilder::infer(const RCall& c) {
   if (const Op* op = c.op.as<Op>()) {
     const OpDef& def = op_named(op->name);
+    if (StructInfo distributed = infer_distributed(def, c, *arith_)) return distributed;
     if (!def.infer) internal_error(text("op ", op->name, " has no rule for its struct info"));
     return def.infer(CallInfo(def, c, *arith_));
   }

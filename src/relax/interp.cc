@@ -87,6 +87,11 @@ void Environment::check(const runtime::Value& v, const StructInfo& info, bool bi
         for (size_t i = 0; i < t.items.size(); ++i)
           check(tuple->fields[i], t.items[i], binds, text("item ", i, " of ", what));
       },
+      [&](const DTensorInfo&) {
+        fail({.what = text(what, " lies on several devices"),
+              .needs = "tensors of one device",
+              .hint = "declare it as R.Tensor and leave out the ops of R.dist"});
+      },
       [&](const FuncInfo&) {});
 }
 

@@ -75,6 +75,44 @@ StructInfo tensor_info(RExpr shape, DType dtype, std::string vdevice) {
   return make<TensorInfo>(std::move(shape), dtype, int{ndim}, std::move(vdevice));
 }
 StructInfo tuple_info(std::vector<StructInfo> items) { return make<TupleInfo>(std::move(items)); }
+std::string placement_text(const std::vector<int>& placement) {
+  std::string out;
+  for (int axis : placement) {
+    if (!out.empty()) out += ", ";
+    out += axis < 0 ? std::string("R") : text("S[", axis, "]");
+  }
+  return out;
+}
+std::optional<std::vector<int>> placement_from_text(std::string_view written) {
+  std::vector<int> out;
+  for (size_t i = 0; i < written.size(); ++i) {
+    if (written[i] == ' ' || written[i] == ',') continue;
+    if (written[i] == 'R') {
+      out.push_back(-1);
+      continue;
+    }
+    const size_t end = written.find(']', i);
+    if (!written.substr(i).starts_with("S[") || end == written.npos) return {};
+    const std::string digits(written.substr(i + 2, end - i - 2));
+    if (digits.empty() || digits.size() > 4 || digits.find_first_not_of("0123456789") != digits.npos) return {};
+    out.push_back(std::stoi(digits));
+    i = end;
+  }
+  return out;
+}
+StructInfo dtensor_info(Ref<const TensorInfo> tensor, Ref<const DeviceMesh> mesh, std::vector<int> placement) {
+  if (mesh->shape.size() != placement.size())
+    fail({.what = text("a placement of ", placement.size(), " entries on a mesh of ", mesh->shape.size(), " axes"),
+          .needs = "one entry per axis of the mesh",
+          .hint = "write R for an axis along which each device has a copy: \"S[0], R\""});
+  for (int axis : placement) {
+    if (axis >= tensor->ndim)
+      fail({.what = text("axis ", axis, " of a tensor of rank ", tensor->ndim, " is cut"),
+            .needs = "an axis of the tensor in S[axis]",
+            .hint = "count the axes from 0"});
+  }
+  return make<DTensorInfo>(std::move(tensor), std::move(mesh), std::move(placement));
+}
 StructInfo func_info(std::vector<StructInfo> params, StructInfo ret, bool pure) {
   return make<FuncInfo>(std::move(params), std::move(ret), bool{pure});
 }
@@ -238,6 +276,8 @@ template class Node<relax::ObjectInfo, relax::StructInfoNode>;
 template class Node<relax::PrimInfo, relax::StructInfoNode>;
 template class Node<relax::ShapeInfo, relax::StructInfoNode>;
 template class Node<relax::TensorInfo, relax::StructInfoNode>;
+template class Node<relax::DeviceMesh>;
+template class Node<relax::DTensorInfo, relax::StructInfoNode>;
 template class Node<relax::TupleInfo, relax::StructInfoNode>;
 template class Node<relax::FuncInfo, relax::StructInfoNode>;
 template class Node<relax::RVar, relax::RelaxExprNode>;

@@ -45,6 +45,26 @@ struct TensorInfo final : Node<TensorInfo, StructInfoNode> {
                       field("vdevice", &TensorInfo::vdevice)};
   }
 };
+/// Devices as a grid: `ids` are their numbers, row-major.
+struct DeviceMesh final : Node<DeviceMesh> {
+  std::vector<int64_t> shape;
+  std::vector<int64_t> ids;
+  static constexpr auto fields() {
+    return std::tuple{field("shape", &DeviceMesh::shape), field("device_ids", &DeviceMesh::ids)};
+  }
+};
+/// A tensor that lies on the devices of a mesh. Scripts read and print it and the verifier checks it; programs of
+/// several devices are neither interpreted nor built.
+struct DTensorInfo final : Node<DTensorInfo, StructInfoNode> {
+  Ref<const TensorInfo> tensor;  ///< as a whole
+  Ref<const DeviceMesh> mesh;
+  std::vector<int> placement;  ///< per axis of the mesh the axis of the tensor that it cuts, -1: each has a copy
+  static constexpr auto fields() {
+    return std::tuple{field("tensor_sinfo", &DTensorInfo::tensor),
+                      field("device_mesh", &DTensorInfo::mesh),
+                      field("placement", &DTensorInfo::placement)};
+  }
+};
 struct TupleInfo final : Node<TupleInfo, StructInfoNode> {
   std::vector<StructInfo> items;
   static constexpr auto fields() { return std::tuple{field("fields", &TupleInfo::items)}; }
@@ -270,6 +290,12 @@ StructInfo tensor_info(std::vector<Expr> shape, DType dtype, std::string vdevice
 /// The shape is a ShapeExpr or a variable with ShapeInfo (or null: unknown, of rank -1).
 StructInfo tensor_info(RExpr shape, DType dtype, std::string vdevice = "");
 StructInfo tuple_info(std::vector<StructInfo> items);
+/// "S[0], R": axis 0 of the tensor is cut along the first axis of the mesh, along the second each device has a copy.
+std::string placement_text(const std::vector<int>& placement);
+/// What placement_text() writes; nothing of another text.
+std::optional<std::vector<int>> placement_from_text(std::string_view written);
+/// Errors: not one entry of `placement` per axis of the mesh, or one that is no axis of the tensor.
+StructInfo dtensor_info(Ref<const TensorInfo> tensor, Ref<const DeviceMesh> mesh, std::vector<int> placement);
 StructInfo func_info(std::vector<StructInfo> params, StructInfo ret, bool pure = true);
 /// A function of unknown parameters.
 StructInfo opaque_func_info(StructInfo ret, bool pure);
@@ -319,6 +345,8 @@ extern template class Node<relax::ObjectInfo, relax::StructInfoNode>;
 extern template class Node<relax::PrimInfo, relax::StructInfoNode>;
 extern template class Node<relax::ShapeInfo, relax::StructInfoNode>;
 extern template class Node<relax::TensorInfo, relax::StructInfoNode>;
+extern template class Node<relax::DeviceMesh>;
+extern template class Node<relax::DTensorInfo, relax::StructInfoNode>;
 extern template class Node<relax::TupleInfo, relax::StructInfoNode>;
 extern template class Node<relax::FuncInfo, relax::StructInfoNode>;
 extern template class Node<relax::RVar, relax::RelaxExprNode>;
@@ -351,7 +379,8 @@ struct std::hash<sator::relax::TensorValue> {
 template <>
 struct sator::KindsOf<sator::relax::StructInfoNode> {
   using type =
-      Kinds<relax::ObjectInfo, relax::PrimInfo, relax::ShapeInfo, relax::TensorInfo, relax::TupleInfo, relax::FuncInfo>;
+      Kinds<relax::ObjectInfo, relax::PrimInfo, relax::ShapeInfo, relax::TensorInfo, relax::DTensorInfo, relax::TupleInfo,
+            relax::FuncInfo>;
 };
 template <>
 struct sator::KindsOf<sator::relax::RelaxExprNode> {

@@ -33,6 +33,7 @@ class ModuleParser {
   ModuleRef parse() {
     const Statement* module = module_class();
     if (module) scope_.context.modules = {module->text, "cls"};
+    if (module && !checks(*module)) scope_.context.options.verify = false;
     const std::vector<Statement>& body = module ? module->body : program_.body;
     for (const Statement& s : program_.body) {
       if (s.kind == StatementKind::assign && !tir::read_size(s, scope_.context)) metadata(s);
@@ -40,6 +41,8 @@ class ModuleParser {
     for (const Statement& s : body) {
       if (s.kind == StatementKind::expression) declaration(s);
     }
+    tir::declare_macros(program_.body, scope_.context);
+    tir::declare_macros(body, scope_.context);
     // Functions may call each other, whatever their order.
     tir::declare_functions(body, scope_.context);
     for (const Statement& s : body) declare(s, module != nullptr);
@@ -48,7 +51,7 @@ class ModuleParser {
     for (const Statement& s : body) member(s, module != nullptr);
     for (const auto& [name, func] : scope_.programs->module()->functions)
       if (func.as<tir::PrimFunc>()) functions_.emplace(name, func);
-    if (functions_.empty() && !module)
+    if (functions_.empty() && !module && scope_.context.macros.empty())
       source().fail({},
                     {.what = "the text holds no function",
                      .needs = "a class with @I.ir_module, or a function with @R.function or @T.prim_func",
@@ -140,6 +143,7 @@ class ModuleParser {
     GraphEvaluator ev(source(), scope_);
     tir::Arguments a(ev, s.value, {"attrs"});
     (is_attrs ? attrs_ : infos_) = ev.to_attrs(a.need("attrs"), s.place);
+    scope_.global_infos = infos_;
     auto devices = infos_.find("vdevice");
     if (is_attrs || devices == infos_.end()) return;
     const Array* list = devices->second.as<Array>();
@@ -158,6 +162,7 @@ class ModuleParser {
   void declare(const Statement& s, bool in_class) {
     StructInfo info;
     if (s.kind == StatementKind::function) {
+      if (tir::is_macro(s, scope_.context)) return;
       if (is_decorated(s, "R.function")) {
         info = FunctionParser(source(), scope_).signature(s);
       } else if (tir::is_prim_func(s, scope_.context)) {
@@ -215,11 +220,13 @@ class ModuleParser {
         [[fallthrough]];
       default: not_a_member(s);
     }
-    if (tir::is_prim_func(s, scope_.context)) return;
+    if (tir::is_prim_func(s, scope_.context) || tir::is_macro(s, scope_.context)) return;
     FuncRef func = FunctionParser(source(), scope_).parse(s);
     // What the body tells about the result, later callers see.
     scope_.functions[s.text] = info_of(*func);
-    functions_.emplace(s.text, std::move(func));
+    // A function alone goes by the name that it states.
+    const std::string name = in_class ? s.text : string_attr(func->attrs, "global_symbol").value_or(s.text);
+    functions_.emplace(name, std::move(func));
   }
 
   const script::Program& program_;

@@ -98,6 +98,10 @@ tir::Value fn_Object(GraphEvaluator& ev, const Expression& call) {
 
 tir::Value fn_Tuple(GraphEvaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"*fields"});
+  // relax.Tuple([x, y]) of values is a value.
+  const Values* list = a.rest().size() == 1 ? a.rest()[0].as<Values>() : nullptr;
+  const NodeRef* first = list && !list->items.empty() ? list->items[0].as<NodeRef>() : nullptr;
+  if (first && first->as<RelaxExprNode>()) return NodeRef(ev.to_graph(a.rest()[0], call.place));
   std::vector<StructInfo> items;
   for (const tir::Value& v : a.rest()) {
     for (StructInfo& s : ev.to_sinfos(v, call.place)) items.push_back(std::move(s));
@@ -521,6 +525,42 @@ tir::Value fn_call_packed(GraphEvaluator& ev, const Expression& call) {
   return NodeRef(spanned(made, ev.source.span(call.place)));
 }
 
+/// R.Call(op, args, sinfo_args=...): the call as it is written. `op` is tvm.ir.Op.get("relax.add") or what can be called.
+tir::Value fn_Call(GraphEvaluator& ev, const Expression& call) {
+  Expression named = call;
+  bool is_op = false;
+  for (Expression& item : named.items) {
+    if (!item.is(script::ExpressionKind::call) || item.items.size() != 2) continue;
+    if (!script::dotted_name(item.items[0]).ends_with("Op.get")) continue;
+    item = Expression(item.items[1]);
+    is_op = true;
+  }
+  Arguments a(ev, named, {"op", "args", "attrs", "sinfo_args"});
+  if (a.find("attrs"))
+    a.fail({.what = "attributes of R.Call", .needs = "a call without attributes", .hint = "write the op: R.sum(x, axis=0)"});
+  RExpr op;
+  if (is_op) {
+    std::string name = a.str("op");
+    if (name.starts_with("relax.")) name.erase(0, 6);
+    if (!find_op(name))
+      a.fail({.what = text("the op ", string_literal(name)), .needs = "an op of the table", .hint = "check the name"});
+    op = op_ref(name);
+  } else {
+    op = callee_of(ev, a.need("op"), call.place);
+  }
+  std::vector<RExpr> args;
+  const Values* list = a.need("args").as<Values>();
+  if (!list)
+    a.fail({.what = text(a.need("args").kind(), " as the arguments"), .needs = "a list", .hint = "write [x, y]"});
+  for (const tir::Value& v : list->items) args.push_back(ev.to_graph(v, a.place_of("args")));
+  std::vector<StructInfo> results;
+  if (const tir::Value* given = a.find("sinfo_args")) results = ev.to_sinfos(*given, a.place_of("sinfo_args"));
+  RExpr made = relax::call(op, std::move(args), {}, results);
+  // Where nothing asks for the normal form of the op it stays as written: its result is what it says.
+  if (!ev.is_checked() && is_op && results.size() == 1) made = with_sinfo(made, results[0]);
+  return NodeRef(spanned(made, ev.source.span(call.place)));
+}
+
 /// The callee is the first argument of the op.
 tir::Value packed(GraphEvaluator& ev, const Expression& call, const char* name, std::vector<std::string_view> known) {
   Keywords k = split_keywords(ev, call, std::move(known), false);
@@ -596,7 +636,10 @@ tir::Value fn_call_tir_dyn(GraphEvaluator& ev, const Expression& call) {
 
 tir::Value fn_to_vdevice(GraphEvaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"data", "dst_vdevice"});
-  tir::Value device = ev.device_name(a.str("dst_vdevice"), call.place);
+  const NodeRef* object = a.need("dst_vdevice").as<NodeRef>();
+  const VDevice* made = object ? object->as<VDevice>() : nullptr;
+  tir::Value device = made ? ev.device_name(*made, a.place_of("dst_vdevice"))
+                           : ev.device_name(a.str("dst_vdevice"), a.place_of("dst_vdevice"));
   return op_with(ev, call, "to_vdevice", {ev.to_graph(a.need("data"), call.place)}, {{"dst_vdevice", &device}}, {});
 }
 /// A device of the machine by the number of its kind.
@@ -650,6 +693,7 @@ const std::unordered_map<std::string_view, GraphFunction>& functions() {
       {"call_tir_inplace", fn_call_tir_inplace},
       {"call_tir_with_grad", fn_call_tir_with_grad},
       {"call_dps_packed", fn_call_dps_packed},
+      {"Call", fn_Call},
       {"call_packed", fn_call_packed},
       {"call_pure_packed", fn_call_pure_packed},
       {"call_inplace_packed", fn_call_inplace_packed},
@@ -671,13 +715,16 @@ const std::unordered_map<std::string_view, GraphFunction>& functions() {
 }  // namespace
 
 GraphFunction find_graph_function(std::string_view name) {
-  auto at = functions().find(name);
-  return at == functions().end() ? nullptr : at->second;
+  for (const auto* table : {&functions(), &distributed_functions()}) {
+    if (auto at = table->find(name); at != table->end()) return at->second;
+  }
+  return nullptr;
 }
 
 std::vector<std::string> graph_function_names() {
   std::vector<std::string> names;
-  for (const auto& [name, fn] : functions()) names.emplace_back(name);
+  for (const auto* table : {&functions(), &distributed_functions()})
+    for (const auto& [name, fn] : *table) names.emplace_back(name);
   return names;
 }
 

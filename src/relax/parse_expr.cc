@@ -30,6 +30,7 @@ tir::Value GraphEvaluator::unknown_name(const Expression& e) {
   const std::vector<std::string>& modules = scope_.context.modules;
   if (std::ranges::find(modules, e.text) != modules.end()) return ModuleName{};
   if (modules.empty() && scope_.functions.count(e.text)) return ModuleName{e.text};
+  if (scope_.context.macros.count(e.text)) return LanguageName{kMacro + e.text};
   // Early scripts name struct info without the language: `x: Tensor((3, 4), "float32")`.
   static constexpr std::string_view kBare[] = {"Tensor", "Shape", "Prim", "Object", "Tuple", "Callable"};
   if (std::ranges::find(kBare, e.text) != std::end(kBare)) return LanguageName{"R." + e.text};
@@ -207,6 +208,36 @@ std::string GraphEvaluator::device_name(const std::string& written, Place place)
   return text(kind, ":", index);
 }
 
+std::string GraphEvaluator::device_name(const VDevice& device, Place place) const {
+  const std::string kind = kind_of(device);
+  int64_t index = scope_.has_devices ? 0 : device.index;
+  for (const auto& known : scope_.devices) {
+    if (equal(known, ref(device))) return text(kind, ":", index);
+    index += kind_of(*known) == kind;
+  }
+  if (scope_.has_devices || device.memory_scope != "global")
+    fail(place,
+         {.what = text("the module does not list the virtual device of kind ", kind, ", number ", device.index),
+          .needs = "its entry in \"vdevice\"",
+          .hint = text("I.module_global_infos({\"vdevice\": [I.vdevice(\"",
+                       kind,
+                       "\", ",
+                       device.index,
+                       ", ",
+                       string_literal(device.memory_scope),
+                       ")]})")});
+  return text(kind, ":", index);
+}
+
+NodeRef GraphEvaluator::global_info(const std::string& written) const {
+  const size_t bracket = written.find('[');
+  if (bracket == written.npos || !written.ends_with(']')) return nullptr;
+  const auto index = small_number(std::string_view(written).substr(bracket + 1, written.size() - bracket - 2));
+  const auto at = scope_.global_infos.find(written.substr(0, bracket));
+  const Array* list = at == scope_.global_infos.end() ? nullptr : at->second.as<Array>();
+  return list && index && *index < list->items.size() ? list->items[*index] : nullptr;
+}
+
 StructInfo GraphEvaluator::annotation(const Expression& e, bool in_signature) {
   bool outer = std::exchange(in_signature_, in_signature);
   StructInfo info = to_sinfo(eval(e), e.place);
@@ -313,8 +344,10 @@ std::optional<tir::Value> GraphEvaluator::property(const tir::Value& object, con
 // ---- Calls ----
 
 tir::Value GraphEvaluator::call_language(const std::string& name, const Expression& call) {
+  if (name == "I.VDevice" || name == "tvm.ir.VDevice") return find_graph_function("I.vdevice")(*this, call);
   if (!name.starts_with("R.") && !name.starts_with("I.")) return Evaluator::call_language(name, call);
   std::string rest = name.substr(name.starts_with("R.op.") ? 5 : name.starts_with("R.") ? 2 : 0);
+  if (rest.starts_with("distributed.")) rest = "dist." + rest.substr(rest.find('.') + 1);
   if (GraphFunction fn = find_graph_function(rest)) return fn(*this, call);
   if (find_op(rest)) return op_call(rest, call);
   // What the surroundings call `relax` may have more: relax.Call(...), relax.Var(...).

@@ -21,16 +21,6 @@ FunctionParser::FunctionParser(const script::Source& source, const ModuleScope& 
 
 namespace {
 
-/// A keyword of the decorator, as Python truth.
-bool decorator_flag(const Statement& def, std::string_view name, bool otherwise) {
-  for (const Expression& d : def.decorators) {
-    for (const script::Keyword& k : d.keywords) {
-      if (k.name == name) return k.value.integer != 0;
-    }
-  }
-  return otherwise;
-}
-
 bool is_name(std::string_view s) {
   if (s.empty() || (s[0] >= '0' && s[0] <= '9')) return false;
   return std::ranges::all_of(
@@ -55,8 +45,8 @@ void collect_sizes(const Expression& e, const std::set<std::string, std::less<>>
     }
     return e.items.size() > place ? &e.items[place] : nullptr;
   };
-  if (last == "Tensor" || last == "Shape") {
-    const Expression* shape = argument(1, last == "Tensor" ? "shape" : "values");
+  if (last == "Tensor" || last == "DTensor" || last == "Shape") {
+    const Expression* shape = argument(1, last == "Shape" ? "values" : "shape");
     if (shape && (shape->is(Kind::tuple) || shape->is(Kind::list))) std::ranges::for_each(shape->items, add);
   } else if (last == "Prim") {
     if (const Expression* value = argument(2, "value")) add(*value);
@@ -142,7 +132,7 @@ StructInfo FunctionParser::signature(const Statement& def) {
   for (const script::Parameter& p : def.params) params.push_back(annotation(p.annotation, true));
   StructInfo ret = def.annotation.present() ? annotation(def.annotation, true) : object_info();
   pop_scope();
-  return func_info(std::move(params), std::move(ret), decorator_flag(def, "pure", true));
+  return func_info(std::move(params), std::move(ret), tir::decorator_flag(def, "pure", true));
 }
 
 FuncRef FunctionParser::parse(const Statement& def) { return function(def, false); }
@@ -159,7 +149,7 @@ FuncRef FunctionParser::function(const Statement& def, bool is_inner) {
     frame.params.push_back(param);
     define(p.name, NodeRef(param), p.place, true);
   }
-  frame.is_private = is_inner || decorator_flag(def, "private", false);
+  frame.is_private = is_inner || tir::decorator_flag(def, "private", false);
   frame.builder.begin_scope(frame.params);
   frame.builder.begin_block(false);
   frame.builder.normal_forms = false;  // a program is what its text says
@@ -171,7 +161,9 @@ FuncRef FunctionParser::function(const Statement& def, bool is_inner) {
           .hint = "add `return ...`"});
   frame.blocks.push_back(frame.builder.end_block());
   if (!frame.is_private) {
-    if (!frame.attrs.emplace("global_symbol", string_imm(def.text)).second && scope_.context.options.verify &&
+    const bool is_named = !frame.attrs.emplace("global_symbol", string_imm(def.text)).second;
+    // In a module its name there counts, by which others call it.
+    if (is_named && scope_.context.options.verify && !scope_.context.modules.empty() &&
         string_attr(frame.attrs, "global_symbol") != def.text)
       fail(def.place,
            {.what = text("the attribute global_symbol of ", def.text, " is another name"),
@@ -184,7 +176,7 @@ FuncRef FunctionParser::function(const Statement& def, bool is_inner) {
                                               frame.blocks,
                                               frame.result,
                                               frame.attrs,
-                                              decorator_flag(def, "pure", true),
+                                              tir::decorator_flag(def, "pure", true),
                                               checks ? ret : nullptr);
     // Unchecked, a declaration stands unless more is known of the result.
     bool stands = !checks && ret && !is_base_of(ret, made->ret, frame.builder.arith());
@@ -238,6 +230,24 @@ void FunctionParser::statement(const Statement& s) {
             .needs = "assignments, if, with R.dataflow(), functions, return",
             .hint = "loops belong into tensor programs"});
   }
+}
+
+/// A macro's statements stand where it is called; it gives what it returns.
+tir::Value FunctionParser::call_language(const std::string& name, const Expression& call) {
+  if (!name.starts_with(kMacro)) return GraphEvaluator::call_language(name, call);
+  if (!frame_)
+    fail(call.place, {.what = "a macro in a signature", .needs = "statements of a function", .hint = "call it there"});
+  tir::Value out;
+  in_macro(*scope_.context.macros.at(name.substr(kMacro.size())), call, [&](const Statement& def) {
+    for (size_t i = 0; i < def.body.size(); ++i) {
+      const bool is_last = i + 1 == def.body.size();
+      if (is_last && def.body[i].kind == StatementKind::return_ && def.body[i].value.present())
+        out = eval(def.body[i].value);
+      else
+        statement(def.body[i]);
+    }
+  });
+  return out;
 }
 
 void FunctionParser::expression_statement(const Statement& s) {
@@ -584,7 +594,7 @@ void FunctionParser::local_function(const Statement& def) {
     for (const script::Parameter& p : def.params) params.push_back(annotation(p.annotation, true));
     StructInfo ret = def.annotation.present() ? annotation(def.annotation, true) : tuple_info({});
     pop_scope();
-    StructInfo info = func_info(std::move(params), std::move(ret), decorator_flag(def, "pure", true));
+    StructInfo info = func_info(std::move(params), std::move(ret), tir::decorator_flag(def, "pure", true));
     reserved = b.in_dataflow() ? make_dataflow_var(def.text, info) : make_rvar(def.text, info);
     define(def.text, NodeRef(reserved), def.place, true);
   }

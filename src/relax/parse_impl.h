@@ -2,6 +2,8 @@
 // (parse.cc).
 #pragma once
 
+#include <unordered_map>
+
 #include "relax/builder.h"
 #include "relax/parse.h"
 #include "relax/value.h"
@@ -16,6 +18,7 @@ struct ModuleScope {
   std::map<std::string, StructInfo> functions;
   bool has_devices = false;
   std::vector<Ref<const VDevice>> devices;
+  Attrs global_infos;
   std::shared_ptr<BlockBuilder>
       programs;         ///< the module's names, and the tensor programs that R.emit_te makes; may be null
   tir::Value metadata;  ///< the dictionary of constants that stand before the program, or None
@@ -38,6 +41,12 @@ class GraphEvaluator : public tir::Evaluator {
   std::vector<Expr> to_extents(const tir::Value& v, script::Place place);
   /// The device of the module that "cuda:1", "llvm" or "vdevice:3" names, as "kind:index".
   std::string device_name(const std::string& written, script::Place place) const;
+  /// The same of VDevice(target, index, scope), which a module that lists devices has to list.
+  std::string device_name(const VDevice& device, script::Place place) const;
+  /// The entry "mesh[0]" of the module's global infos, null where there is none.
+  NodeRef global_info(const std::string& written) const;
+  /// Whether the program has to be well formed.
+  bool is_checked() const { return scope_.context.options.verify; }
   /// Where R.emit_te puts its programs; null outside of a module.
   BlockBuilder* programs() const { return scope_.programs.get(); }
   /// The struct info that an annotation states; `-> None` is the empty tuple.
@@ -66,6 +75,8 @@ class GraphEvaluator : public tir::Evaluator {
 using GraphFunction = tir::Value (*)(GraphEvaluator&, const script::Expression& call);
 GraphFunction find_graph_function(std::string_view name);
 std::vector<std::string> graph_function_names();
+/// The rows for tensors on several devices (parse_distributed.cc).
+const std::unordered_map<std::string_view, GraphFunction>& distributed_functions();
 
 class FunctionParser final : public GraphEvaluator {
  public:
@@ -73,6 +84,9 @@ class FunctionParser final : public GraphEvaluator {
   FuncRef parse(const script::Statement& def);
   /// The struct info of a function as its header states it: a missing result is an Object.
   StructInfo signature(const script::Statement& def);
+
+ protected:
+  tir::Value call_language(const std::string& name, const script::Expression& call) override;
 
  private:
   /// A function whose statements are being read.

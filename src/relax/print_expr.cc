@@ -81,6 +81,32 @@ Doc GraphPrinter::sinfo(const StructInfo& info) {
         Doc name = printer.relax("Tensor");
         return args.empty() && keywords.empty() ? name : call_doc(name, args, keywords);
       },
+      [&](const DTensorInfo& d) {
+        const TensorInfo& t = *d.tensor;
+        std::vector<Doc> args;
+        std::vector<KeywordDoc> keywords;
+        // The places of the arguments, as long as none is left out.
+        auto add = [&](const char* name, Doc doc) {
+          if (args.empty())
+            keywords.push_back({name, std::move(doc)});
+          else
+            args.push_back(std::move(doc));
+        };
+        if (const ShapeExpr* s = t.shape.as<ShapeExpr>())
+          args.push_back(tuple_doc(extents(s->values)));
+        else if (t.shape)
+          args.push_back(expr(t.shape));
+        if (!t.dtype.is_void()) add("dtype", dtype_doc(t.dtype));
+        if (t.dtype.is_void() && !args.empty()) {
+          keywords.push_back({"device_mesh", mesh(*d.mesh)});
+          keywords.push_back({"placement", string_doc(placement_text(d.placement))});
+        } else {
+          add("device_mesh", mesh(*d.mesh));
+          add("placement", string_doc(placement_text(d.placement)));
+        }
+        if (!t.shape && t.ndim >= 0) keywords.push_back({"ndim", integer_doc(t.ndim)});
+        return call_doc(printer.relax("DTensor"), args, keywords);
+      },
       [&](const TupleInfo& t) {
         std::vector<Doc> items;
         for (const StructInfo& item : t.items) items.push_back(sinfo(item));
@@ -99,6 +125,18 @@ Doc GraphPrinter::sinfo(const StructInfo& info) {
         Doc name = printer.relax("Callable");
         return keywords.empty() ? name : call_doc(name, {}, keywords);
       });
+}
+
+/// In a module by its name there: "mesh[0]".
+Doc GraphPrinter::mesh(const DeviceMesh& m) {
+  if (module) {
+    for (const auto& [name, info] : module->global_infos) {
+      const Array* list = info.as<Array>();
+      for (size_t i = 0; list && i < list->items.size(); ++i)
+        if (list->items[i].as<DeviceMesh>() && equal(list->items[i], ref(m))) return string_doc(text(name, "[", i, "]"));
+    }
+  }
+  return other(ref(m));
 }
 
 // ---- Attributes ----
@@ -135,6 +173,19 @@ Doc GraphPrinter::other(const NodeRef& node) {
     return call_doc(printer.ir("vdevice"),
                     {target ? dict(target->config) : Doc("None"), integer_doc(d->index), string_doc(d->memory_scope)});
   }
+  if (const auto* m = node.as<DeviceMesh>()) {
+    std::vector<Doc> shape, ids;
+    for (int64_t extent : m->shape) shape.push_back(integer_doc(extent));
+    bool consecutive = !m->ids.empty();
+    for (size_t i = 0; i < m->ids.size(); ++i) {
+      ids.push_back(integer_doc(m->ids[i]));
+      consecutive &= m->ids[i] == m->ids[0] + static_cast<int64_t>(i);
+    }
+    Doc devices = list_doc(ids);
+    if (consecutive)
+      devices = call_doc(printer.ir("Range"), {integer_doc(m->ids.front()), integer_doc(m->ids.back() + 1)});
+    return call_doc(printer.relax("device_mesh"), {tuple_doc(shape), devices});
+  }
   if (const auto* t = node.as<TargetConfig>()) return call_doc(printer.tir("target"), {dict(t->config)});
   if (const auto* map = node.as<arith::IndexMap>()) return tir::index_map_doc(*this, *map);
   return ExprPrinter::other(node);
@@ -150,6 +201,7 @@ Doc op_attr(const NodeRef& v, GraphPrinter& printer) {
   // No dtype of one's own: "void" in v0.17.
   if (const StringImm* s = v.as<StringImm>(); s && s->value == "void" && printer.printer.is_head()) return Doc("None");
   if (const StringImm* s = v.as<StringImm>()) return string_doc(s->value);
+  if (const DeviceMesh* m = v.as<DeviceMesh>()) return printer.mesh(*m);
   if (const Array* a = v.as<Array>()) {
     std::vector<Doc> items;
     for (const NodeRef& item : a->items) items.push_back(op_attr(item, printer));
@@ -221,6 +273,10 @@ Doc constant_doc(Printer& printer, const Constant& c) {
 }
 
 Doc GraphPrinter::constant(const Constant& c) {
+  if (c.sinfo.as<DTensorInfo>()) {
+    int64_t next = 0;
+    return call_doc(printer.relax("dist.const"), {elements_doc(*c.data, 0, next), sinfo(c.sinfo)});
+  }
   if (c.data->rank() == 0) return constant_doc(printer, c);
   return printer.metadata("relax.expr.Constant", ref(c));
 }
@@ -292,12 +348,16 @@ Doc GraphPrinter::call_tir(const RCall& c, const std::string& op) {
                  .needs = "tensor programs that learn sizes from the shapes of their tensors",
                  .hint = "print it as v0.17 does"});
   if (c.args.size() > 2) keywords.push_back({"tir_vars", expr(c.args[2])});
-  return call_doc(printer.relax(op), args, keywords);
+  // TVM reads distributed results of call_tir under another name.
+  const TupleInfo* several = c.sinfo_args[0].as<TupleInfo>();
+  const StructInfo& first = several && !several->items.empty() ? several->items[0] : c.sinfo_args[0];
+  const bool is_distributed = op == "call_tir" && first.as<DTensorInfo>();
+  return call_doc(printer.relax(is_distributed ? "dist.call_tir" : op), args, keywords);
 }
 
 Doc GraphPrinter::call(const RCall& c) {
   const std::string& op = op_name(ref(c));
-  if ((op.starts_with("call_tir") || op == "call_dps_packed") && c.args.size() >= 2 && c.sinfo_args.size() == 1)
+  if ((op.starts_with("call_tir") || op == "dist.call_tir_local_view" || op == "call_dps_packed") && c.args.size() >= 2 && c.sinfo_args.size() == 1)
     return call_tir(c, op);
   std::vector<Doc> args;
   std::vector<KeywordDoc> keywords = op_attrs(c);

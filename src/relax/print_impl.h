@@ -27,6 +27,7 @@ class GraphPrinter final : public script::ExprPrinter {
   std::vector<StmtDoc> branch(const If& n, const RVar* var);
   /// The tensors that the text names by metadata[...][i], as an assignment; nothing if there are none.
   std::vector<StmtDoc> metadata_section() const;
+  Doc mesh(const DeviceMesh& m);
   /// An attribute's value: integers and booleans are bare.
   Doc attribute(const NodeRef& value);
 

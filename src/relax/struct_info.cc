@@ -22,6 +22,7 @@ class Comparison {
         [&](const PrimInfo& b) { return of_kind(b, derived); },
         [&](const ShapeInfo& b) { return of_kind(b, derived); },
         [&](const TensorInfo& b) { return of_kind(b, derived); },
+        [&](const DTensorInfo& b) { return of_kind(b, derived); },
         [&](const TupleInfo& b) { return of_kind(b, derived); },
         [&](const FuncInfo& b) { return of_kind(b, derived); });
   }
@@ -83,6 +84,10 @@ class Comparison {
       return derived.vdevice.empty() ? BaseCheck::not_known : BaseCheck::disjoint;
     if (!base.shape) return BaseCheck::pass;
     return derived.shape ? shapes(base.shape, derived.shape) : BaseCheck::values_unknown;
+  }
+  BaseCheck compare(const DTensorInfo& base, const DTensorInfo& derived) {
+    const bool lie_alike = base.placement == derived.placement && equal(base.mesh, derived.mesh);
+    return lie_alike ? compare(*base.tensor, *derived.tensor) : BaseCheck::disjoint;
   }
   BaseCheck compare(const TupleInfo& base, const TupleInfo& derived) { return all(base.items, derived.items); }
   BaseCheck compare(const FuncInfo& base, const FuncInfo& derived) {
@@ -185,6 +190,11 @@ StructInfo common_base(const StructInfo& a, const StructInfo& b, arith::Analyzer
       },
       [&](const ShapeInfo& x) { return common(x, *b.as<ShapeInfo>(), arith); },
       [&](const TensorInfo& x) { return common(x, *b.as<TensorInfo>(), arith); },
+      [&](const DTensorInfo& x) -> StructInfo {
+        const DTensorInfo& y = *b.as<DTensorInfo>();
+        if (x.placement != y.placement || !equal(x.mesh, y.mesh)) return object_info();
+        return with(x, &DTensorInfo::tensor, cast<TensorInfo>(common(*x.tensor, *y.tensor, arith)));
+      },
       [&](const TupleInfo& x) -> StructInfo {
         const TupleInfo& y = *b.as<TupleInfo>();
         if (x.items.size() != y.items.size()) return object_info();
@@ -224,6 +234,10 @@ class Eraser {
           RExpr shape = placed_shape(t.shape);
           if (shape == t.shape) return info;
           return shape ? tensor_info(shape, t.dtype, t.vdevice) : tensor_info(t.dtype, t.ndim, t.vdevice);
+        },
+        [&](const DTensorInfo& d) -> StructInfo {
+          StructInfo tensor = (*this)(d.tensor);
+          return tensor == d.tensor ? info : StructInfo(with(d, &DTensorInfo::tensor, cast<TensorInfo>(tensor)));
         },
         [&](const TupleInfo& t) -> StructInfo {
           std::vector<StructInfo> items;
@@ -319,6 +333,7 @@ void collect(const StructInfo& info, bool standing_alone, std::vector<VarRef>& o
       [&](const TensorInfo& t) {
         for (const Expr& e : shape_of(t).value_or(Extents{})) from(e);
       },
+      [&](const DTensorInfo& d) { collect(d.tensor, standing_alone, out); },
       [&](const TupleInfo& t) {
         for (const StructInfo& item : t.items) collect(item, standing_alone, out);
       });

@@ -100,6 +100,7 @@ class Verifier {
           else if (auto values = shape_of(t))
             for (const Expr& e : *values) size(e);
         },
+        [&](const DTensorInfo& d) { info(d.tensor); },
         [&](const TupleInfo& t) {
           for (const StructInfo& item : t.items) info(item);
         },
@@ -369,6 +370,7 @@ class Verifier {
     }
     for (size_t i = 0; i < given.size(); ++i) {
       const TensorInfo* tensor = given[i].as<TensorInfo>();
+      if (const DTensorInfo* d = given[i].as<DTensorInfo>()) tensor = d->tensor.get();
       const auto buffer = std::ranges::find(f->buffer_map, taken[i], &std::pair<VarRef, BufferRef>::first);
       if (!tensor || buffer == f->buffer_map.end() || fits(*tensor, *buffer->second)) continue;
       add({.what = text("call_tir gives ", callee->name, " ", given[i], " as the buffer ", buffer->second->name),

@@ -25,6 +25,7 @@ Value FunctionParser::unknown_name(const Expression& e) {
   if (std::find(context_.modules.begin(), context_.modules.end(), e.text) != context_.modules.end())
     return ModuleName{};
   if (context_.functions.count(e.text)) return ModuleName{e.text};
+  if (context_.macros.count(e.text)) return LanguageName{kMacro + e.text};
   if (VarRef size = size_of_signature(e.text)) return Expr(size);
   return Evaluator::unknown_name(e);
 }
@@ -36,6 +37,10 @@ Value FunctionParser::call_language(const std::string& name, const Expression& c
       fail(call.place,
            {.what = text("len of ", list.kind()), .needs = "a list or a tuple", .hint = "write the number"});
     return Integer{static_cast<int64_t>(list.as<Values>()->items.size()), false};
+  }
+  if (name.starts_with(kMacro)) {
+    in_macro(*context_.macros.at(name.substr(kMacro.size())), call, [&](const Statement& def) { statements(def.body); });
+    return {};
   }
   if (name.starts_with("T.")) {
     if (ScopeFunction fn = find_scope_function(std::string_view(name).substr(2))) return fn(*this, call);
@@ -146,20 +151,6 @@ Stmt FunctionParser::with_root(Stmt body) {
   if (mask & 2) root = sator::with(root, &Block::writes, std::vector<BufferRegionRef>{});
   return mask ? sator::with(*realize, &BlockRealize::block, root) : ref(*realize);
 }
-
-namespace {
-
-/// The value of a keyword of a decorator, as Python truth.
-bool decorator_flag(const Statement& def, std::string_view name, bool otherwise) {
-  for (const Expression& d : def.decorators) {
-    for (const script::Keyword& k : d.keywords) {
-      if (k.name == name) return k.value.integer != 0;
-    }
-  }
-  return otherwise;
-}
-
-}  // namespace
 
 PrimFuncRef FunctionParser::parse(const Statement& def) {
   is_private_ = decorator_flag(def, "private", false);

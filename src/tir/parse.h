@@ -28,6 +28,7 @@ struct ParseContext {
   std::vector<std::string> modules;                           ///< names of the module around: its class, "cls"
   std::map<std::string, DType, std::less<>> functions;        ///< functions of the module and what they return
   std::set<std::string, std::less<>> sizes;                   ///< symbolic sizes: `n = TypeVar("n")` around the module
+  std::map<std::string, const script::Statement*, std::less<>> macros;  ///< @T.macro, @R.macro: read where called
   ParseOptions options;
 };
 
@@ -52,6 +53,12 @@ std::string decorator_name(const script::Expression& decorator, const ParseConte
 void read_import(const script::Statement& import, ParseContext& context);
 /// Adds what `n = TypeVar("n")` declares, a symbolic size of all functions; false of any other statement.
 bool read_size(const script::Statement& s, ParseContext& context);
+/// The value of a keyword of a decorator, as Python's truth.
+bool decorator_flag(const script::Statement& def, std::string_view name, bool otherwise);
+/// Whether a function is decorated as a macro, `@T.macro`, `@T.inline` or `@R.macro`.
+bool is_macro(const script::Statement& def, const ParseContext& context);
+/// Adds the macros among the statements.
+void declare_macros(const std::vector<script::Statement>& body, ParseContext& context);
 /// The name, return dtype of every function of a class body, so that they may call each other.
 void declare_functions(const std::vector<script::Statement>& body, ParseContext& context);
 

@@ -9,9 +9,11 @@ namespace sator::tir {
 using script::Expression;
 using script::Place;
 
-BufferRef FunctionParser::make_buffer_value(const Arguments& a) {
+BufferRef FunctionParser::make_buffer_value(const Arguments& a, const BufferRegion* part) {
   std::vector<Expr> shape;
-  if (const Values* list = a.need("shape").as<Values>()) {
+  if (part && !a.find("shape")) {
+    for (const RangeRef& r : part->region) shape.push_back(r->extent);
+  } else if (const Values* list = a.need("shape").as<Values>()) {
     for (const Value& v : list->items) {
       const std::string* s = v.as<std::string>();
       shape.push_back(s ? eval_expr(script::parse_expression(source, a.place_of("shape"), *s))
@@ -24,7 +26,7 @@ BufferRef FunctionParser::make_buffer_value(const Arguments& a) {
     if (!e->dtype.is_integer() || e->dtype.lanes != 1)
       a.fail({.what = text("an extent of dtype ", e->dtype), .needs = "integers", .hint = "check the shape"});
   }
-  DType dtype = a.dtype("dtype", f32), index_dtype = shape.empty() ? i32 : shape[0]->dtype;
+  DType dtype = a.dtype("dtype", part ? part->buffer->dtype : f32), index_dtype = shape.empty() ? i32 : shape[0]->dtype;
   VarRef data;
   if (const Value* v = a.find("data")) {
     const Expr* e = v->as<Expr>();
@@ -35,7 +37,7 @@ BufferRef FunctionParser::make_buffer_value(const Arguments& a) {
               .hint = "use A.data or T.allocate"});
     data = ref(*pointer);
   } else {
-    std::string scope = a.str("scope", "global");
+    std::string scope = a.str("scope", part ? part->buffer->scope() : "global");
     data = make_pointer("", dtype, scope.empty() ? "global" : scope);
   }
   std::vector<Expr> strides;
@@ -52,10 +54,14 @@ BufferRef FunctionParser::make_buffer_value(const Arguments& a) {
               .hint = "count them"});
   }
   int64_t factor = a.integer("offset_factor", 0), align = a.integer("align", 0);
-  if (factor < 0 || factor > INT32_MAX || align > INT32_MAX || a.str("buffer_type", "") == "auto")
+  const std::string type = a.str("buffer_type", "");
+  if (factor < 0 || factor > INT32_MAX || align > INT32_MAX || !(type.empty() || type == "default" || type == "auto"))
     a.fail({.what = "a buffer with an offset factor, alignment or type that is not understood",
-            .needs = "a positive offset factor and alignment, no buffer_type=\"auto\"",
+            .needs = "a positive offset factor and alignment, buffer_type=\"default\" or \"auto\"",
             .hint = "leave the argument out"});
+  // Where nothing tells the strides they come with the argument.
+  if (type == "auto" && strides.empty())
+    for (size_t i = 0; i < shape.size(); ++i) strides.push_back(make_var("", index_dtype));
   Expr offset = a.expr_or("elem_offset", nullptr);
   if (!offset && factor) offset = make_var("", index_dtype);
   if (offset && is_zero(offset)) offset = nullptr;
@@ -112,18 +118,12 @@ Value FunctionParser::match_buffer(const Expression& call) {
     BufferRef buffer = make_buffer_value(a);
     buffer_map_.emplace_back(ref(*v), buffer);
     visible_.insert_or_assign(buffer->data, buffer);
-    return buffer;
+    return a.find("buffer_type") && a.str("buffer_type") == "auto" ? broadcast_view(buffer) : Value(buffer);
   }
   auto& block = block_here(call, "T.match_buffer of a part of a buffer");
   BufferRegionRef region = to_region(*part, call.place);
-  BufferRef buffer;
-  if (a.find("shape")) {
-    buffer = make_buffer_value(a);
-  } else {
-    std::vector<Expr> shape;
-    for (const RangeRef& r : region->region) shape.push_back(r->extent);
-    buffer = make_buffer("", std::move(shape), region->buffer->dtype, a.str("scope", region->buffer->scope()));
-  }
+  // What is not said is as the region has it.
+  BufferRef buffer = make_buffer_value(a, a.find("shape") ? nullptr : region.get());
   // The shape is that of the region, which may have leading dimensions of extent 1 more.
   size_t rank = buffer->shape.size(), all = region->region.size();
   for (size_t i = 0; i < all && rank <= all; ++i) {
@@ -141,6 +141,25 @@ Value FunctionParser::match_buffer(const Expression& call) {
   block.match_buffers.push_back(make<MatchBuffer>(buffer, region));
   visible_.insert_or_assign(buffer->data, buffer);
   return buffer;
+}
+
+/// buffer_type="auto": along an axis of extent 1 every index means the one element that is there. The parameter keeps
+/// the strides of its argument, and the program sees a buffer over the same memory whose stride there is 0.
+Value FunctionParser::broadcast_view(const BufferRef& buffer) {
+  std::vector<Expr> strides;
+  for (size_t i = 0; i < buffer->shape.size(); ++i) {
+    const Expr& stride = buffer->strides[i];
+    const Expr is_one = eq(buffer->shape[i], int_imm(1, buffer->shape[i]->dtype));
+    strides.push_back(select(is_one, int_imm(0, stride->dtype), stride));
+  }
+  auto out = std::make_shared<ScopeOpener>();
+  BufferRef view = sator::with(*buffer, &Buffer::strides, std::move(strides));
+  out->wrap = [=](Stmt body) -> Stmt { return make<DeclBuffer>(view, std::move(body)); };
+  out->bound = view;
+  out->declares = view;
+  // The names of the argument's strides follow from that of the view.
+  out->names_also = buffer;
+  return out;
 }
 
 VarRef FunctionParser::declare_thread(std::string tag, DType dtype) {

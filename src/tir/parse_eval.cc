@@ -66,6 +66,76 @@ const Value* Evaluator::find(const std::string& name) const {
   return nullptr;
 }
 
+void Evaluator::in_macro(const script::Statement& def, const Expression& call,
+                         FunctionRef<void(const script::Statement&)> body) {
+  constexpr int kMostOpen = 64;
+  if (macros_open_ == kMostOpen)
+    fail(call.place,
+         {.what = text("the macro ", def.text, " is called inside of ", kMostOpen, " others"),
+          .needs = "macros that do not call themselves",
+          .hint = "write a loop"});
+  auto wrong = [&](std::string what) {
+    fail(call.place,
+         {.what = text("the macro ", def.text, ": ", what),
+          .needs = "one argument for each parameter",
+          .hint = "compare the call with the macro's header"});
+  };
+  // The arguments mean what they mean where the call stands.
+  Expression positional = call;
+  positional.keywords.clear();
+  const std::vector<Value> given = Arguments(*this, positional, {"*args"}).rest();
+  std::vector<std::pair<std::string, Value>> named;
+  for (const script::Keyword& k : call.keywords) named.emplace_back(k.name, eval(k.value));
+  std::vector<std::pair<std::string, Value>> bound;
+  size_t next = 0;
+  bool is_by_name = false;  // behind *args
+  for (const script::Parameter& p : def.params) {
+    if (p.is_double_star) {
+      DictValue rest;
+      for (auto& [name, value] : named) rest.items.emplace_back(name, std::move(value));
+      named.clear();
+      bound.emplace_back(p.name, std::move(rest));
+      continue;
+    }
+    if (p.is_star) {
+      Values rest;
+      rest.items.assign(given.begin() + static_cast<std::ptrdiff_t>(next), given.end());
+      rest.is_tuple = true;
+      next = given.size();
+      is_by_name = true;
+      bound.emplace_back(p.name, std::move(rest));
+      continue;
+    }
+    const auto by_name = std::ranges::find(named, p.name, &std::pair<std::string, Value>::first);
+    if (!is_by_name && next < given.size()) {
+      if (by_name != named.end()) wrong(text("two arguments for ", p.name));
+      bound.emplace_back(p.name, given[next++]);
+    } else if (by_name != named.end()) {
+      bound.emplace_back(p.name, std::move(by_name->second));
+      named.erase(by_name);
+    } else if (p.default_value.present()) {
+      bound.emplace_back(p.name, eval(p.default_value));
+    } else {
+      wrong(text("no argument for ", p.name));
+    }
+  }
+  if (next < given.size()) wrong(text(given.size() - next, " arguments too many"));
+  if (!named.empty()) wrong(text("it has no parameter ", named[0].first));
+
+  bool is_hygienic = true;
+  for (const Expression& d : def.decorators)
+    for (const script::Keyword& k : d.keywords)
+      if (k.name == "hygienic") is_hygienic = k.value.integer != 0;
+  auto hidden = is_hygienic ? std::exchange(scopes_, {}) : std::vector<std::unordered_map<std::string, Value>>();
+  ++macros_open_;
+  push_scope();
+  for (auto& [name, value] : bound) define(name, std::move(value), call.place);
+  body(def);
+  pop_scope();
+  --macros_open_;
+  if (is_hygienic) scopes_ = std::move(hidden);
+}
+
 std::vector<std::string> Evaluator::names_in_scope() const {
   std::vector<std::string> names;
   for (const auto& scope : scopes_) {

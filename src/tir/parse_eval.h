@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "arith/index_map.h"
+#include "base/function_ref.h"
 #include "tir/parse_value.h"
 
 namespace sator::tir {
@@ -108,6 +109,12 @@ class Evaluator {
   const script::Source& source;
 
  protected:
+  /// How a macro is named as part of a language: no name of a program begins so.
+  inline static const std::string kMacro = "macro ";
+  /// Reads a macro where `call` calls it: `body` sees the parameters, and the names around the call only if the macro
+  /// says hygienic=False. Errors: arguments that do not fit the parameters, macros more than 64 deep in one another.
+  void in_macro(const script::Statement& def, const script::Expression& call,
+                FunctionRef<void(const script::Statement&)> body);
   /// A name that no scope defines. Errors: it is unknown.
   virtual Value unknown_name(const script::Expression& name);
   /// A call of a language's function, "T.block".
@@ -145,6 +152,7 @@ class Evaluator {
   std::optional<Value> plain_binary(std::string_view op, const Value& a, const Value& b, script::Place place);
 
   std::vector<std::unordered_map<std::string, Value>> scopes_;
+  int macros_open_ = 0;
 };
 
 /// A function that scripts know as T.<name>, on values: conversions, arithmetic by name, calls of builtins.

@@ -364,6 +364,39 @@ Value fn_call_packed(Evaluator& ev, const Expression& call) {
   return Expr(call_builtin(row->op, std::move(args)));
 }
 
+/// T.Call(dtype, op, args): any builtin by its full name, tvm.ir.Op.get("tir.call_extern") or "tir.call_extern".
+Value fn_call(Evaluator& ev, const Expression& call) {
+  Expression named = call;
+  std::string op;
+  for (Expression& item : named.items) {
+    const bool is_op = item.is(script::ExpressionKind::call) && item.items.size() == 2 &&
+                       script::dotted_name(item.items[0]).ends_with("Op.get");
+    if (is_op) item = Expression(item.items[1]);
+  }
+  Arguments a(ev, named, {"dtype", "op", "args"});
+  op = a.str("op");
+  if (!find_builtin(op))
+    a.fail({.what = text("T.Call of ", string_literal(op)),
+            .needs = "the name of a builtin with its language: \"tir.call_extern\"",
+            .hint = "T.NAME(...) calls it too"});
+  std::vector<Expr> args;
+  if (const Values* list = a.need("args").as<Values>())
+    for (const Value& v : list->items) args.push_back(ev.to_expr(v, a.place_of("args")));
+  else
+    args = a.exprs("args");
+  return Expr(sator::call(a.dtype("dtype"), op, std::move(args)));
+}
+
+/// tir.call_tir(cls.f, x): as cls.f(x).
+Value fn_call_tir(Evaluator& ev, const Expression& call) {
+  if (call.items.size() < 2)
+    ev.fail(call.place,
+            {.what = "T.call_tir without a function", .needs = "cls.f, then its arguments", .hint = "cls.f(x)"});
+  Expression direct = call;
+  direct.items.erase(direct.items.begin());
+  return ev.eval(direct);
+}
+
 Value fn_type_annotation(Evaluator& ev, const Expression& call) {
   return Expr(sator::call(Arguments(ev, call, {"dtype"}).dtype("dtype"), "tir.type_annotation", {}));
 }
@@ -450,6 +483,8 @@ const std::unordered_map<std::string_view, ScriptFunction>& functions() {
       {"call_cpacked", fn_call_packed},
       {"tvm_call_packed", fn_call_packed},
       {"tvm_call_cpacked", fn_call_packed},
+      {"Call", fn_call},
+      {"call_tir", fn_call_tir},
       {"type_annotation", fn_type_annotation},
       {"llvm_lookup_intrinsic_id", fn_llvm_id},
   };

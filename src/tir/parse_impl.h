@@ -28,7 +28,8 @@ struct ScopeOpener {
   bool no_realize = false;
   std::function<Stmt(Stmt)> wrap;
   Value bound;         ///< what `as` names, and an assignment
-  BufferRef declares;  ///< a buffer that is visible inside
+  BufferRef declares;    ///< a buffer that is visible inside
+  BufferRef names_also;  ///< a buffer that gets the name of `bound` too
 };
 using ScopeOpenerRef = std::shared_ptr<ScopeOpener>;
 
@@ -52,8 +53,12 @@ class FunctionParser final : public Evaluator {
   BlockState& block_here(const script::Expression& call, std::string_view what);
   /// Among those of the block or function whose statements are being read; false inside of a loop or a branch.
   bool alloc_buffer(const BufferRef& buffer);
+  /// Whether something around the place gives the buffer its memory.
+  bool is_visible(const BufferRef& buffer) const { return visible_.contains(buffer->data); }
   Value match_buffer(const script::Expression& call);
-  BufferRef make_buffer_value(const Arguments& args);
+  /// `part`: where shape, dtype and scope are taken from if they are left out.
+  BufferRef make_buffer_value(const Arguments& args, const BufferRegion* part = nullptr);
+  Value broadcast_view(const BufferRef& buffer);
   const ScopeOpener::Loop* open_loop(const Var& v) const;
   void add_attrs(Attrs attrs, const script::Expression& call);
   void append(Stmt stmt);

@@ -37,10 +37,31 @@ std::string decorator_name(const Expression& decorator, const ParseContext& cont
   return {};
 }
 
+bool decorator_flag(const Statement& def, std::string_view name, bool otherwise) {
+  for (const Expression& d : def.decorators) {
+    for (const script::Keyword& k : d.keywords) {
+      if (k.name == name) return k.value.integer != 0;
+    }
+  }
+  return otherwise;
+}
+
 bool is_prim_func(const Statement& def, const ParseContext& context) {
   return std::any_of(def.decorators.begin(), def.decorators.end(), [&](const Expression& d) {
     return decorator_name(d, context) == "T.prim_func";
   });
+}
+
+bool is_macro(const Statement& def, const ParseContext& context) {
+  return std::any_of(def.decorators.begin(), def.decorators.end(), [&](const Expression& d) {
+    const std::string name = decorator_name(d, context);
+    return name == "T.macro" || name == "T.inline" || name == "R.macro";
+  });
+}
+
+void declare_macros(const std::vector<Statement>& body, ParseContext& context) {
+  for (const Statement& s : body)
+    if (s.kind == StatementKind::function && is_macro(s, context)) context.macros[s.text] = &s;
 }
 
 void read_import(const Statement& import, ParseContext& context) {
@@ -73,7 +94,7 @@ bool read_size(const Statement& s, ParseContext& context) {
 
 void declare_functions(const std::vector<Statement>& body, ParseContext& context) {
   for (const Statement& s : body) {
-    if (s.kind != StatementKind::function) continue;
+    if (s.kind != StatementKind::function || is_macro(s, context)) continue;
     DType ret = DType::Void();
     std::string name = s.annotation.is(Kind::string) ? s.annotation.text : script::dotted_name(s.annotation);
     size_t dot = name.rfind('.');
@@ -113,10 +134,13 @@ class ModuleParser {
     }
     if (module) context_.modules = {module->text, "cls"};
     const std::vector<Statement>& body = module ? module->body : program_.body;
+    declare_macros(program_.body, context_);
+    declare_macros(body, context_);
+    if (module && !decorator_flag(*module, "check_well_formed", true)) context_.options.verify = false;
     declare_functions(body, context_);
     for (const Statement& s : body)
       if (!read_size(s, context_)) member(s);
-    if (functions_.empty() && !module)
+    if (functions_.empty() && !module && context_.macros.empty())
       source().fail({},
                     {.what = "the text holds no function",
                      .needs = "a class with @I.ir_module, or a function with @T.prim_func",
@@ -139,6 +163,7 @@ class ModuleParser {
                        .needs = "functions, I.module_attrs",
                        .hint = "remove it"});
     }
+    if (is_macro(s, context_)) return;
     if (!is_prim_func(s, context_))
       source().fail(s.place,
                     {.what = text("the function ", s.text, " is no tensor program"),
@@ -187,6 +212,10 @@ PrimFuncRef parse_function(std::string text, std::string name, ParseOptions opti
   for (const Statement& s : program.body) {
     if (s.kind == StatementKind::import) read_import(s, context);
     if (read_size(s, context)) continue;
+    if (s.kind == StatementKind::function && is_macro(s, context)) {
+      context.macros[s.text] = &s;
+      continue;
+    }
     if (s.kind == StatementKind::function && !def)
       def = &s;
     else if (s.kind != StatementKind::import && s.kind != StatementKind::pass)

@@ -161,6 +161,7 @@ Value FunctionParser::bind_name(const std::string& name, Value value, Place plac
       fail(place,
            {.what = "this gives nothing that could be named", .needs = "a value", .hint = "use 'with' or 'for'"});
     ScopeOpenerRef scope = *opener;
+    if (scope->names_also) name_value(scope->names_also, name);
     name_value(scope->bound, name);
     open(scope);
     return scope->bound;

@@ -84,7 +84,8 @@ struct Parameter {
   Place place;
   Expression annotation;
   Expression default_value;
-  bool is_star = false;  ///< *name or **name
+  bool is_star = false;         ///< *name or **name
+  bool is_double_star = false;  ///< **name
 };
 
 /// One `expression as target` of a with statement.

@@ -329,7 +329,8 @@ Statement Parser::function(std::vector<Expression> decorators) {
             .needs = "plain parameters",
             .hint = "remove the marker"});
     }
-    p.is_star = take_op("*") || take_op("**");
+    p.is_double_star = take_op("**");
+    p.is_star = p.is_double_star || take_op("*");
     p.name = need_identifier("a parameter");
     p.place = since(start);
     if (take_op(":")) p.annotation = expression();

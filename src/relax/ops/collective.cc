@@ -19,6 +19,8 @@ StructInfo infer_allreduce(const AllReduceAttrs& a, const CallInfo& in) {
     in.fail({.what = text("op_type ", string_literal(a.op_type)),
              .needs = "sum, prod, min, max or avg",
              .hint = "choose one of these"});
+  // The workers of a mesh of devices.
+  if (in.info(0).as<DTensorInfo>()) return in.info(0);
   return infer_same(in);
 }
 

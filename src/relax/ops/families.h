@@ -24,6 +24,7 @@ std::vector<OpDef> attention_ops();
 std::vector<OpDef> quantize_ops();
 std::vector<OpDef> image_ops();
 std::vector<OpDef> collective_ops();
+std::vector<OpDef> distributed_ops();
 std::vector<OpDef> call_ops();
 std::vector<OpDef> inspect_ops();
 std::vector<OpDef> memory_ops();
