@@ -8,6 +8,8 @@ namespace sator::passes {
 
 /// matmul(x, permute_dims(w)), w a matrix   =>   one tensor function NT_matmul over x and w as they lie.
 ModuleRef fuse_transpose_matmul(const ModuleRef& module, const PassContext& ctx);
+/// matmul(x, permute_dims(call_tir(f, ...))), x of one row   =>   f without the transposition that it ends with.
+ModuleRef fuse_dequantize_transpose(const ModuleRef& module, const PassContext& ctx);
 /// sum = add(a, b); rms_norm(sum, w)   =>   one function with both results.
 ModuleRef fuse_add_rms_norm(const ModuleRef& module, const PassContext& ctx);
 /// A weight's dequantize function and the product that alone reads it (with what has been fused to it) become one.

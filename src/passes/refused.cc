@@ -34,10 +34,6 @@ const std::vector<Refused>& table() {
       {"PipelineParallelRewrite", kDevices, kThreads},
       {"IPCAllReduceRewrite", kDevices, kThreads},
       {"LowerGPUIPCAllocStorage", kDevices, kThreads},
-      {"FuseDequantizeTranspose",
-       "dequantized weights are never transposed in memory",
-       "FuseTransposeMatmul, then FuseDequantizeMatmulEwise: x * W^T reads the packed weight as it lies, for any "
-       "number of rows"},
       {"FuseFTDequantizeEpilogue",
        kKernels,
        "FuseDequantizeMatmulEwise fuses dequantization and what follows into the product"},
@@ -64,9 +60,6 @@ const std::vector<Refused>& table() {
        "FuseOpsByPattern and RunCodegen partition the graph before it is lowered (backend=dnnl, or a chip's own "
        "patterns)",
        {"patterns", "fcodegen"}},
-      {"LowerWarpMemory",
-       "memory of scope warp is a GPU's",
-       "LowerThreadAllreduce makes shuffles; keep a thread's part in memory of scope local"},
   };
   return rows;
 }

@@ -96,6 +96,8 @@ tir::PrimFuncRef remove_assume(const tir::PrimFuncRef& func, const LowerOptions&
 tir::PrimFuncRef force_narrow_index(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef reduce_branching(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef lower_thread_allreduce(const tir::PrimFuncRef& func, const LowerOptions&);
+/// Errors: see the file's head: memory whose parts the threads do not hold in turn.
+tir::PrimFuncRef lower_warp_memory(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef instrument_profile_intrinsics(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef unify_thread_binding(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef lower_cross_thread_reduction(const tir::PrimFuncRef& func, const LowerOptions&);
