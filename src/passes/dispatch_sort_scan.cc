@@ -1,8 +1,11 @@
 // Sorts go to the runtime: as a tensor program each element is compared with each other one.
 #include "passes/dispatch_sort_scan.h"
 
+#include <algorithm>
+
 #include "relax/builder.h"
 #include "relax/ops/table.h"
+#include "relax/rewrite.h"
 
 namespace sator::passes {
 
@@ -33,21 +36,109 @@ RExpr dispatched(const RCall& call) {
       relax::call(op_ref("call_dps_packed"), {extern_func(builtin), relax::tuple(args)}, {}, {call.sinfo}), call.sinfo);
 }
 
+/// argsort of the last axis of `rows`, by the runtime.
+///   rows   [..., n]
+///   →      [..., n] int64
+RExpr argsorted(const RExpr& rows, int64_t rank, std::vector<Expr> shape) {
+  return relax::call(op_ref("call_dps_packed"),
+                     {extern_func("vm.builtin.argsort"), relax::tuple({rows, prim_value(rank - 1), prim_value(0)})},
+                     {},
+                     {tensor_info(std::move(shape), i64)});
+}
+
+class SortDispatcher final : public GraphRewriter {
+ public:
+  using GraphRewriter::GraphRewriter;
+
+ private:
+  RExpr value(const RVarRef&, const RExpr& value) override {
+    const RCall* call = value.as<RCall>();
+    if (!call) return value;
+    if (is_op(value, "median")) return median(*call);
+    const RExpr builtin = dispatched(*call);
+    return builtin ? builtin : value;
+  }
+
+  /// Op `name` on `args`, bound to a variable.
+  RExpr emit(const char* name, const std::vector<relax::Value>& args,
+             const std::vector<std::pair<std::string, relax::Value>>& keywords = {}) {
+    return builder().emit(make_call(name, args, keywords));
+  }
+
+  /// The element in the middle of the sorted ones: the axes that go are laid side by side, their order is taken by a sort.
+  RExpr median(const RCall& call) {
+    const TensorInfo* x = call.args[0]->sinfo.as<TensorInfo>();
+    const auto shape = x ? explicit_shape(*x) : std::nullopt;
+    if (!shape || shape->empty() || x->dtype.is_void()) return ref(call);
+    const auto given = call.attrs.find("axis");
+    std::vector<int64_t> gone, order;
+    for (int64_t d = 0; d < x->ndim; ++d)
+      if (given == call.attrs.end() || !given->second) gone.push_back(d);
+    if (gone.empty())
+      for (int64_t d : AttrType<Axes>::load(given->second)) gone.push_back(d < 0 ? d + x->ndim : d);
+    std::vector<Expr> kept;
+    Expr count = int_imm(1, i64);
+    for (int64_t d = 0; d < x->ndim; ++d) {
+      if (std::ranges::find(gone, d) != gone.end()) continue;
+      order.push_back(d);
+      kept.push_back((*shape)[static_cast<size_t>(d)]);
+    }
+    std::ranges::sort(gone);
+    for (int64_t d : gone) {
+      order.push_back(d);
+      count = count * (*shape)[static_cast<size_t>(d)];
+    }
+    RExpr rows = call.args[0];
+    if (!std::ranges::is_sorted(order)) rows = emit("permute_dims", {rows}, {{"axes", value_of(order)}});
+    const auto rank = static_cast<int64_t>(kept.size()) + 1;
+    std::vector<Expr> rows_shape = kept;
+    rows_shape.push_back(count);
+    if (gone.size() > 1) rows = emit("reshape", {rows, shape_expr(rows_shape)});
+    const RExpr sorted = builder().emit(argsorted(rows, rank, rows_shape));
+    // In one program the element and where it stands, of rows that what stays numbers; with all that went as 1, if asked.
+    const TupleInfo* both = call.sinfo.as<TupleInfo>();
+    const auto keepdims = call.attrs.find("keepdims");
+    const bool keeps = keepdims != call.attrs.end() && !is_zero(cast<ExprNode>(keepdims->second));
+    return builder().call_te("median", {rows, sorted}, [&](const TeInputs& in) {
+      const te::Tensor &elements = in.tensor(0), &order_of = in.tensor(1);
+      std::vector<Expr> out_shape;
+      auto kept_extent = elements.shape().begin();
+      for (int64_t d = 0; d < x->ndim; ++d) {
+        const bool is_gone = std::ranges::binary_search(gone, d);
+        if (!is_gone || keeps) out_shape.push_back(is_gone ? int_imm(1, i64) : *kept_extent++);
+      }
+      auto position = [&](const te::Indices& i) {
+        te::Indices at;
+        for (size_t d = 0; d < i.size(); ++d)
+          if (!keeps || !std::ranges::binary_search(gone, static_cast<int64_t>(d))) at.push_back(i[d]);
+        at.push_back(floordiv(elements.dim(-1) - 1, 2));
+        return at;
+      };
+      std::vector<te::Tensor> out = {te::compute({.name = "T_median"}, out_shape, [&](const te::Indices& i) {
+        te::Indices at = position(i);
+        at.back() = order_of(position(i));
+        return elements(at);
+      })};
+      if (both)
+        out.push_back(te::compute(
+            {.name = "T_median_index"}, out_shape, [&](const te::Indices& i) { return order_of(position(i)); }));
+      return out;
+    });
+  }
+
+  static relax::Value value_of(const std::vector<int64_t>& numbers) {
+    relax::Value::List items;
+    for (int64_t n : numbers) items.emplace_back(n);
+    return {std::move(items), false};
+  }
+};
+
 }  // namespace
 
 ModuleRef dispatch_sort_scan(const ModuleRef& module, const PassContext& ctx) {
   if (ctx.target && !ctx.target->is_cpu()) return module;
-  ModuleRef out = module;
-  for (const auto& [name, func] : module->functions) {
-    const FuncRef f = cast<Function>(func);
-    if (!f) continue;
-    const FuncRef after = transform(f, [](const RCall& call) -> NodeRef {
-      const RExpr builtin = dispatched(call);
-      return builtin ? NodeRef(builtin) : NodeRef(ref(call));
-    });
-    if (after != f) out = with_function(out, name, after);
-  }
-  return out;
+  return rewrite_functions(
+      module, [](const FuncRef& f, BlockBuilder& builder) { return SortDispatcher(builder).function(*f); });
 }
 
 }  // namespace sator::passes

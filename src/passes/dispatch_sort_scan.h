@@ -4,8 +4,8 @@
 
 namespace sator::passes {
 
-/// R.sort, R.argsort and R.topk for a CPU become calls of the runtime (runtime/builtins/sort.cc), where shapes and dtypes are
-/// known. Scans stay tensor programs: they take one pass.
+/// R.sort, R.argsort, R.topk and R.median for a CPU become calls of the runtime (runtime/builtins/sort.cc), where shapes and
+/// dtypes are known. Scans stay tensor programs: they take one pass.
 ModuleRef dispatch_sort_scan(const ModuleRef& module, const PassContext& ctx);
 
 }  // namespace sator::passes
