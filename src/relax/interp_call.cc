@@ -3,6 +3,7 @@
 #include "relax/interp_machine.h"
 #include "relax/ops/table.h"
 #include "relax/struct_info.h"
+#include "runtime/nonzero.h"
 #include "runtime/tensor_property.h"
 #include "runtime/unique.h"
 
@@ -52,6 +53,8 @@ runtime::Value GraphInterpreter::Machine::host(const std::string& name, std::spa
   auto at = options.functions.find(name);
   if (at == options.functions.end() && name == kTensorToShape) return shape_from(args[0]);
   if (at == options.functions.end() && name == "vm.builtin.unique") return unique_of(args);
+  if (at == options.functions.end() && name == "vm.builtin.nonzero" && args.size() == 1)
+    return runtime::nonzero(*tensor_of(args[0], "nonzero"));
   if (at == options.functions.end()) {
     std::vector<std::string> names;
     for (const auto& [known, f] : options.functions) names.push_back(known);
@@ -242,6 +245,10 @@ runtime::Value GraphInterpreter::Machine::call(const RCall& c, Environment& env)
          return Tensor::of(std::vector<int64_t>(dims.begin(), dims.end()), {static_cast<int64_t>(dims.size())}, i64);
        }},
       {"unique", [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) { return unique_of(a); }},
+      {"nonzero",
+       [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) -> runtime::Value {
+         return runtime::nonzero(*tensor_of(a[0], "nonzero"));
+       }},
       {"to_vdevice", [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) { return a[0]; }},
       {"hint_on_device", [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) { return a[0]; }},
       {"builtin.stop_lift_params",

@@ -378,9 +378,8 @@ struct std::hash<sator::relax::TensorValue> {
 };
 template <>
 struct sator::KindsOf<sator::relax::StructInfoNode> {
-  using type =
-      Kinds<relax::ObjectInfo, relax::PrimInfo, relax::ShapeInfo, relax::TensorInfo, relax::DTensorInfo, relax::TupleInfo,
-            relax::FuncInfo>;
+  using type = Kinds<relax::ObjectInfo, relax::PrimInfo, relax::ShapeInfo, relax::TensorInfo, relax::DTensorInfo,
+                     relax::TupleInfo, relax::FuncInfo>;
 };
 template <>
 struct sator::KindsOf<sator::relax::RelaxExprNode> {

@@ -537,7 +537,9 @@ tir::Value fn_Call(GraphEvaluator& ev, const Expression& call) {
   }
   Arguments a(ev, named, {"op", "args", "attrs", "sinfo_args"});
   if (a.find("attrs"))
-    a.fail({.what = "attributes of R.Call", .needs = "a call without attributes", .hint = "write the op: R.sum(x, axis=0)"});
+    a.fail({.what = "attributes of R.Call",
+            .needs = "a call without attributes",
+            .hint = "write the op: R.sum(x, axis=0)"});
   RExpr op;
   if (is_op) {
     std::string name = a.str("op");

@@ -48,8 +48,7 @@ tir::Value fn_DTensor(GraphEvaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"shape", "dtype", "device_mesh", "placement", "ndim"});
   const tir::Value tensor = find_graph_function("Tensor")(ev, part_of(call, 2, {"shape", "dtype", "ndim"}));
   return ev.located(call.place, [&]() -> tir::Value {
-    return NodeRef(dtensor_info(
-        cast<TensorInfo>(*tensor.as<NodeRef>()), mesh_argument(ev, a), read_placement(a)));
+    return NodeRef(dtensor_info(cast<TensorInfo>(*tensor.as<NodeRef>()), mesh_argument(ev, a), read_placement(a)));
   });
 }
 
@@ -87,8 +86,7 @@ tir::Value fn_range(GraphEvaluator& ev, const Expression& call) { return tir::fi
 /// R.dist.annotate_sharding(x, "mesh[0]", "S[0]"), R.dist.redistribute: the mesh and the placement are attributes.
 tir::Value distribution(GraphEvaluator& ev, const Expression& call, const char* op) {
   Arguments a(ev, call, {"input", "device_mesh", "placement"});
-  Attrs attrs{{"device_mesh", mesh_argument(ev, a)},
-              {"placement", string_imm(placement_text(read_placement(a)))}};
+  Attrs attrs{{"device_mesh", mesh_argument(ev, a)}, {"placement", string_imm(placement_text(read_placement(a)))}};
   RExpr made = relax::call(op_ref(op), {ev.to_graph(a.need("input"), a.place_of("input"))}, std::move(attrs));
   return NodeRef(spanned(made, ev.source.span(call.place)));
 }
@@ -99,17 +97,19 @@ tir::Value fn_redistribute(GraphEvaluator& ev, const Expression& call) {
   return distribution(ev, call, "dist.redistribute");
 }
 
-tir::Value fn_call_tir(GraphEvaluator& ev, const Expression& call) { return find_graph_function("call_tir")(ev, call); }
+tir::Value fn_distributed_call_tir(GraphEvaluator& ev, const Expression& call) {
+  return find_graph_function("call_tir")(ev, call);
+}
 /// As call_tir; the program sees the part of each device.
 tir::Value fn_call_tir_local_view(GraphEvaluator& ev, const Expression& call) {
-  const tir::Value whole = fn_call_tir(ev, call);
+  const tir::Value whole = fn_distributed_call_tir(ev, call);
   const RCall& c = *whole.as<NodeRef>()->as<RCall>();
   RExpr made = relax::call(op_ref("dist.call_tir_local_view"), c.args, {}, c.sinfo_args);
   return NodeRef(spanned(made, ev.source.span(call.place)));
 }
 
 /// R.dist.const(value, R.DTensor(...)): the elements have the dtype of the struct info.
-tir::Value fn_const(GraphEvaluator& ev, const Expression& call) {
+tir::Value fn_distributed_const(GraphEvaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"value", "struct_info"});
   const StructInfo info = ev.to_sinfo(a.need("struct_info"), a.place_of("struct_info"));
   const DTensorInfo* distributed = info.as<DTensorInfo>();
@@ -137,9 +137,9 @@ const std::unordered_map<std::string_view, GraphFunction>& distributed_functions
       {"I.Range", fn_range},
       {"dist.annotate_sharding", fn_annotate_sharding},
       {"dist.redistribute", fn_redistribute},
-      {"dist.call_tir", fn_call_tir},
+      {"dist.call_tir", fn_distributed_call_tir},
       {"dist.call_tir_local_view", fn_call_tir_local_view},
-      {"dist.const", fn_const},
+      {"dist.const", fn_distributed_const},
   };
   return table;
 }

@@ -133,7 +133,8 @@ Doc GraphPrinter::mesh(const DeviceMesh& m) {
     for (const auto& [name, info] : module->global_infos) {
       const Array* list = info.as<Array>();
       for (size_t i = 0; list && i < list->items.size(); ++i)
-        if (list->items[i].as<DeviceMesh>() && equal(list->items[i], ref(m))) return string_doc(text(name, "[", i, "]"));
+        if (list->items[i].as<DeviceMesh>() && equal(list->items[i], ref(m)))
+          return string_doc(text(name, "[", i, "]"));
     }
   }
   return other(ref(m));
@@ -222,6 +223,9 @@ std::vector<KeywordDoc> GraphPrinter::op_attrs(const RCall& c) {
   }
   for (const AttrDef& a : def->attrs) {
     auto at = c.attrs.find(a.name);
+    // v0.17 has no such argument, and does what the standard value says.
+    const bool is_newer = op->name == "nn.batch_norm" && a.name == "training";
+    if (is_newer && !printer.is_head() && (at == c.attrs.end() || equal(at->second, a.standard))) continue;
     out.push_back({a.name, op_attr(at == c.attrs.end() ? nullptr : at->second, *this)});
   }
   return out;
@@ -357,7 +361,8 @@ Doc GraphPrinter::call_tir(const RCall& c, const std::string& op) {
 
 Doc GraphPrinter::call(const RCall& c) {
   const std::string& op = op_name(ref(c));
-  if ((op.starts_with("call_tir") || op == "dist.call_tir_local_view" || op == "call_dps_packed") && c.args.size() >= 2 && c.sinfo_args.size() == 1)
+  if ((op.starts_with("call_tir") || op == "dist.call_tir_local_view" || op == "call_dps_packed") &&
+      c.args.size() >= 2 && c.sinfo_args.size() == 1)
     return call_tir(c, op);
   std::vector<Doc> args;
   std::vector<KeywordDoc> keywords = op_attrs(c);
@@ -389,8 +394,12 @@ Doc GraphPrinter::call(const RCall& c) {
 std::optional<Doc> GraphPrinter::annotation(const RVar& v, const RExpr& value) {
   if (!v.sinfo) return {};
   const std::string& op = op_name(value);
-  bool may_hide = !show_all_struct_info_ || op == "call_tir" || op == "call_dps_packed";
-  if (may_hide && value && value->sinfo && equal(value->sinfo, v.sinfo)) {
+  const bool is_program = op == "call_tir" || op == "call_dps_packed";
+  // What the text of the value says: of these two, out_sinfo.
+  const RCall* call = is_program ? value.as<RCall>() : nullptr;
+  const bool says = call && call->sinfo_args.size() == 1;
+  const StructInfo said = says ? call->sinfo_args[0] : value ? value->sinfo : nullptr;
+  if ((!show_all_struct_info_ || is_program) && said && equal(said, v.sinfo)) {
     bool tells = value.as<Tuple>() || value.as<TupleGetItem>() || value.as<RVar>() || !op.empty();
     if (tells) return {};
   }

@@ -39,7 +39,8 @@ Value FunctionParser::call_language(const std::string& name, const Expression& c
     return Integer{static_cast<int64_t>(list.as<Values>()->items.size()), false};
   }
   if (name.starts_with(kMacro)) {
-    in_macro(*context_.macros.at(name.substr(kMacro.size())), call, [&](const Statement& def) { statements(def.body); });
+    in_macro(
+        *context_.macros.at(name.substr(kMacro.size())), call, [&](const Statement& def) { statements(def.body); });
     return {};
   }
   if (name.starts_with("T.")) {

@@ -27,7 +27,7 @@ struct ScopeOpener {
   std::string block_name;
   bool no_realize = false;
   std::function<Stmt(Stmt)> wrap;
-  Value bound;         ///< what `as` names, and an assignment
+  Value bound;           ///< what `as` names, and an assignment
   BufferRef declares;    ///< a buffer that is visible inside
   BufferRef names_also;  ///< a buffer that gets the name of `bound` too
 };

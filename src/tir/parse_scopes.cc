@@ -349,7 +349,8 @@ Value fn_realize(FunctionParser& p, const Expression& call) {
   const BufferRegionRef region = p.to_region(*part, call.place);
   const BufferRef buffer = region->buffer;
   if (p.is_visible(buffer)) return wrapper([](Stmt body) { return body; });
-  const Expr condition = a.find("condition") ? p.to_expr_like(a.need("condition"), boolean, call.place) : bool_imm(true);
+  const Expr condition =
+      a.find("condition") ? p.to_expr_like(a.need("condition"), boolean, call.place) : bool_imm(true);
   std::string scope = a.str("storage_scope", "");
   if (scope.empty()) scope = buffer->scope();
   std::vector<Expr> first, extents;
@@ -357,9 +358,9 @@ Value fn_realize(FunctionParser& p, const Expression& call) {
     first.push_back(r->min);
     extents.push_back(r->extent);
   }
-  const bool is_whole = std::ranges::equal(extents, buffer->shape, [](const Expr& x, const Expr& y) {
-    return x == y || equal(x, y);
-  }) && std::ranges::all_of(first, is_zero);
+  const bool is_whole =
+      std::ranges::equal(extents, buffer->shape, [](const Expr& x, const Expr& y) { return x == y || equal(x, y); }) &&
+      std::ranges::all_of(first, is_zero);
   if (!buffer->strides.empty() || buffer->elem_offset)
     a.fail({.what = text("T.realize of ", buffer->name, ", which has strides or an offset of its own"),
             .needs = "a buffer whose layout the allocation decides",
@@ -387,8 +388,8 @@ Value bind_buffer(const Arguments& a, const Values& pair) {
   const BufferRef* whole = pair.items.size() == 2 ? pair.items[1].as<BufferRef>() : nullptr;
   const Expr value = a.expr("value");
   const Call* ranges = value.as<Call>();
-  if (!part || !whole || !ranges || ranges->op != "tir.tvm_tuple" || ranges->args.size() != 2 * (*whole)->shape.size() ||
-      (*part)->shape.size() > (*whole)->shape.size())
+  if (!part || !whole || !ranges || ranges->op != "tir.tvm_tuple" ||
+      ranges->args.size() != 2 * (*whole)->shape.size() || (*part)->shape.size() > (*whole)->shape.size())
     a.fail({.what = "a binding of one buffer to another that does not say which part",
             .needs = "[B, A] and T.tvm_tuple(begin, extent, ...) with one pair per dimension of A",
             .hint = "T.match_buffer(A[0:16], (16,)) in a block says the same"});

@@ -147,6 +147,83 @@ Tensor compute_triangle(const TeInputs& in) {
   return triangle(in.tensor(0), in.scalar(1), kUpper);
 }
 
+// ---- eye, eye_like, hamming_window ----
+
+/// The value of a scalar argument that is written out.
+Expr written_scalar(const CallInfo& in, size_t i) {
+  in.info(i);
+  const PrimValue* v = in.arg(i).as<PrimValue>();
+  if (!v)
+    in.fail({.what = text("argument ", i, " (", in.op().inputs[i].name, ") is not a scalar expression"),
+             .needs = "R.prim_value(...)",
+             .hint = "give a number or a symbolic size"});
+  return v->value;
+}
+
+StructInfo infer_eye(const InitAttrs& a, const CallInfo& in) {
+  const Expr rows = written_scalar(in, 0), columns = written_scalar(in, 1);
+  written_scalar(in, 2);
+  for (const Expr& e : {rows, columns})
+    if (!e->dtype.is_integer() || (as_int(e) && *as_int(e) < 0))
+      in.fail({.what = text(e, " rows or columns"), .needs = "integers from 0 on", .hint = "check n and m"});
+  return tensor_info({cast_to(i64, rows), cast_to(i64, columns)}, a.dtype);
+}
+/// eye(n), eye(n, m), eye(n, m, k): the dtype is float32 unless said.
+RExpr build_eye(const OpDef& op, BoundArgs args) {
+  if (args.inputs[1].is_none()) args.inputs[1] = args.inputs[0];
+  if (args.inputs[2].is_none()) args.inputs[2] = Value(0);
+  if (AttrType<DType>::load(args.attrs.at("dtype")).is_void()) args.attrs["dtype"] = AttrType<DType>::store(f32);
+  return build_call(op, std::move(args));
+}
+StructInfo infer_eye_like(const InitAttrs& a, const CallInfo& in) {
+  const TensorInfo& x = in.tensor(0);
+  written_scalar(in, 1);
+  if (x.ndim >= 0) in.need_rank(0, 2);
+  return with_dtype(x, a.dtype);
+}
+/// 1 where column - row is k, else 0.
+template <size_t kDiagonal>
+Tensor compute_eye(const TeInputs& in) {
+  const Expr k = cast_to(i64, in.scalar(kDiagonal));
+  return te::compute({.name = "T_eye"}, in.out_shape(), [&](const te::Indices& i) {
+    return cast_to(in.out_dtype(), eq(i[1] - i[0], k));
+  });
+}
+
+StructInfo infer_hamming_window(const InitAttrs& a, const CallInfo& in) {
+  const Expr size = written_scalar(in, 0);
+  for (size_t i = 1; i < 4; ++i) written_scalar(in, i);
+  if (!size->dtype.is_integer() || (as_int(size) && *as_int(size) < 1))
+    in.fail(
+        {.what = text("a window of ", size, " elements"), .needs = "an integer from 1 on", .hint = "check the size"});
+  if (!as_int(written_scalar(in, 1)))
+    in.fail({.what = "periodic is no constant", .needs = "True or False", .hint = "write the constant"});
+  if (!a.dtype.is_void() && !a.dtype.is_float())
+    in.fail({.what = text("a window of ", a.dtype), .needs = "a floating dtype", .hint = "cast it with astype"});
+  return tensor_info({cast_to(i64, size)}, a.dtype.is_void() ? f32 : a.dtype);
+}
+RExpr build_hamming_window(const OpDef& op, BoundArgs args) {
+  const double standard[] = {0, 1, 0.54, 0.46};
+  for (size_t i = 1; i < 4; ++i) {
+    if (args.inputs[i].is_none()) args.inputs[i] = i == 1 ? Value(true) : Value(standard[i]);
+    if (i > 1) args.inputs[i] = Value(float_imm(*to_double(args.inputs[i]), f64));
+  }
+  return build_call(op, std::move(args));
+}
+/// alpha - beta * cos(2 pi n / (N - 1)); a periodic window is one of N + 1 elements without its last.
+/// Source: Harris, "On the Use of Windows for Harmonic Analysis with the Discrete Fourier Transform", 1978.
+Tensor compute_hamming_window(const TeInputs& in) {
+  const Expr size = cast_to(i64, in.scalar(0));
+  const bool periodic = !is_zero(in.scalar(1));
+  const Expr steps = cast_to(f64, periodic ? size : max(size - 1, dim(1)));
+  return te::compute({.name = "T_hamming_window"}, in.out_shape(), [&](const te::Indices& i) {
+    const Expr angle = div(constant(2 * M_PI, f64) * cast_to(f64, i[0]), steps);
+    const Expr value = cast_to(f64, in.scalar(2)) - cast_to(f64, in.scalar(3)) * math("cos", angle);
+    // A window of one element is 1.
+    return cast_to(in.out_dtype(), select(eq(size, dim(1)), constant(1, f64), value));
+  });
+}
+
 struct AstypeAttrs {
   DType dtype;
   static constexpr auto fields() { return std::tuple{required("dtype", &AstypeAttrs::dtype)}; }
@@ -234,6 +311,27 @@ std::vector<OpDef> create_ops() {
        .infer = infer_triangle,
        .compute = with(compute_triangle<true>),
        .build = build_triangle},
+      {.name = "eye",
+       .inputs = {{"n", InputKind::scalar}, {"m", InputKind::scalar, true}, k},
+       .attrs = attrs,
+       .infer = with(infer_eye),
+       .compute = with(compute_eye<2>),
+       .build = build_eye},
+      {.name = "eye_like",
+       .inputs = {{"x"}, k},
+       .attrs = attrs,
+       .infer = with(infer_eye_like),
+       .compute = with(compute_eye<1>),
+       .build = build_triangle},
+      {.name = "hamming_window",
+       .inputs = {{"window_size", InputKind::scalar},
+                  {"periodic", InputKind::scalar, true},
+                  {"alpha", InputKind::scalar, true},
+                  {"beta", InputKind::scalar, true}},
+       .attrs = attrs,
+       .infer = with(infer_hamming_window),
+       .compute = with(compute_hamming_window),
+       .build = build_hamming_window},
       {.name = "astype",
        .inputs = {{"x"}},
        .attrs = attrs_of<AstypeAttrs>(),

@@ -86,8 +86,8 @@ RExpr legalize_replica_to_shard(const RCallRef& call, BlockBuilder& b) {
   if (!x) return refuse_distribution(call, b);
   const size_t axis = static_cast<size_t>(a.axis < 0 ? a.axis + x->ndim : a.axis);
   const VarRef worker = make_var("worker_id", i64);
-  const RExpr known = b.emit(relax::call(
-      op_ref("call_pure_packed"), {extern_func("runtime.disco.worker_id")}, {}, {shape_info()}));
+  const RExpr known =
+      b.emit(relax::call(op_ref("call_pure_packed"), {extern_func("runtime.disco.worker_id")}, {}, {shape_info()}));
   b.emit_match_cast(known, shape_info({worker}));
   return b.call_te("strided_slice", {call->args[0], prim_value(Expr(worker))}, [&](const TeInputs& in) {
     std::vector<Expr> part = in.tensor(0).shape();

@@ -252,6 +252,112 @@ Tensor compute_scatter_nd(const ScatterNdAttrs& a, const TeInputs& in) {
       "scatter_nd_generic", {data, indices, updates}, {{data.shape(), data.dtype(), "out_buf"}}, statement)[0];
 }
 
+// ---- index_tensor ----
+
+/// The shape that the index tensors have together; nothing if it cannot be told.
+StructInfo infer_index_tensor(const CallInfo& in) {
+  const TensorInfo& data = in.tensor(0);
+  const auto indices = in.tensors(1);
+  if (indices.empty()) in.fail({.what = "there are no indices", .needs = "one tensor at least", .hint = "give them"});
+  if (data.ndim >= 0 && static_cast<int>(indices.size()) > data.ndim)
+    in.fail({.what = text(indices.size(), " index tensors for a tensor of rank ", data.ndim),
+             .needs = "at most one per axis",
+             .hint = "check the list"});
+  int ndim = 0;
+  std::optional<std::vector<Expr>> shape = std::vector<Expr>{};
+  for (const auto& t : indices) {
+    if (!t->dtype.is_void() && !t->dtype.is_integer())
+      in.fail({.what = text("an index tensor of ", t->dtype), .needs = "an integer dtype", .hint = "cast to int64"});
+    ndim = ndim < 0 || t->ndim < 0 ? -1 : std::max(ndim, t->ndim);
+    const auto own = explicit_shape(*t);
+    shape = shape && own ? in.broadcast(*shape, *own) : std::nullopt;
+  }
+  const auto d = explicit_shape(data);
+  const auto count = static_cast<int>(indices.size());
+  if (!shape || !d)
+    return tensor_info(data.dtype, ndim < 0 || data.ndim < 0 ? -1 : ndim + data.ndim - count, data.vdevice);
+  shape->insert(shape->end(), d->begin() + count, d->end());
+  return tensor_info(std::move(*shape), data.dtype, data.vdevice);
+}
+/// data[i0, i1, ...] of NumPy: the indices are broadcast to one shape; axes without an index follow.
+Tensor compute_index_tensor(const TeInputs& in) {
+  const Tensor& data = in.tensor(0);
+  const std::vector<Tensor>& indices = in.tensors(1);
+  std::vector<Expr> shape;
+  for (const Tensor& t : indices) shape = broadcast_shape(shape, t.shape());
+  const auto front = static_cast<long>(shape.size());
+  return gather({.name = "T_index_tensor"}, data, in.out_shape(), [&](const Indices& i) {
+    const Indices where(i.begin(), i.begin() + front);
+    Indices at;
+    for (size_t k = 0; k < indices.size(); ++k)
+      at.push_back(
+          counted_from_front(indices[k](broadcast_index(where, indices[k], shape)), data.dim(static_cast<int64_t>(k))));
+    at.insert(at.end(), i.begin() + front, i.end());
+    return at;
+  });
+}
+
+// ---- slice_scatter ----
+
+struct SliceScatterAttrs {
+  int64_t axis = 0;
+  static constexpr auto fields() { return std::tuple{attr("axis", &SliceScatterAttrs::axis)}; }
+};
+
+/// Where a slice begins or ends in an axis: below 0 it counts from the end, and it stays inside.
+Expr inside_axis(const Expr& position, const Expr& extent) {
+  const Expr p = cast_to(i64, position);
+  return max(min(select(lt(p, dim(0)), p + extent, p), extent), dim(0));
+}
+
+StructInfo infer_slice_scatter(const SliceScatterAttrs& a, const CallInfo& in) {
+  const TensorInfo &x = in.tensor(0), &src = in.tensor(1);
+  in.common_dtype({0, 1});
+  std::vector<Expr> bounds;
+  for (size_t i = 2; i < 5; ++i) {
+    const PrimValue* v = in.info(i).as<PrimInfo>() ? in.arg(i).as<PrimValue>() : nullptr;
+    if (!v || !v->value->dtype.is_integer())
+      in.fail({.what = text(in.op().inputs[i].name, " is no integer"),
+               .needs = "an integer expression",
+               .hint = "give a number or a symbolic size"});
+    bounds.push_back(cast_to(i64, v->value));
+  }
+  if (as_int(bounds[2]) && *as_int(bounds[2]) < 1)
+    in.fail({.what = text("step ", bounds[2]), .needs = "1 or more", .hint = "R.flip reverses an axis"});
+  if (x.ndim < 0) return ref(x);
+  const auto axis = static_cast<size_t>(in.axis(a.axis, x.ndim));
+  if (src.ndim >= 0 && src.ndim != x.ndim)
+    in.fail({.what = text("src has rank ", src.ndim, ", the input has rank ", x.ndim),
+             .needs = "equal ranks",
+             .hint = "expand_dims or squeeze src"});
+  const auto s = explicit_shape(x), t = explicit_shape(src);
+  for (size_t d = 0; s && t && d < s->size(); ++d) {
+    Expr wanted = (*s)[d];
+    if (d == axis) {
+      const Expr length = inside_axis(bounds[1], (*s)[d]) - inside_axis(bounds[0], (*s)[d]);
+      wanted = max(floordiv(length + bounds[2] - 1, bounds[2]), dim(0));
+    }
+    if (in.arith().prove(make<NE>((*t)[d], wanted)))
+      in.fail({.what = text("src and the slice differ along axis ", d),
+               .needs = "the shape of the slice",
+               .hint = "check start, end and step"});
+  }
+  return ref(x);
+}
+/// The input with src in the place of its slice start:end:step along the axis.
+Tensor compute_slice_scatter(const SliceScatterAttrs& a, const TeInputs& in) {
+  const Tensor &x = in.tensor(0), &src = in.tensor(1);
+  const size_t axis = from_front(a.axis, x.rank());
+  const Expr extent = x.shape()[axis], step = cast_to(i64, in.scalar(4));
+  const Expr start = inside_axis(in.scalar(2), extent), end = inside_axis(in.scalar(3), extent);
+  return te::compute({.name = "T_slice_scatter"}, x.shape(), [&](const Indices& i) {
+    const Expr from = i[axis] - start;
+    const Expr is_inside =
+        logical_and(logical_and(ge(from, dim(0)), lt(i[axis], end)), eq(floormod(from, step), dim(0)));
+    return if_then_else(is_inside, src(at_axis(i, axis, floordiv(from, step))), x(i));
+  });
+}
+
 }  // namespace
 
 std::vector<OpDef> gather_ops() {
@@ -266,6 +372,19 @@ std::vector<OpDef> gather_ops() {
        .attrs = attrs_of<GatherNdAttrs>(),
        .infer = with(infer_gather_nd),
        .compute = with(compute_gather_nd)},
+      {.name = "index_tensor",
+       .inputs = {{"data"}, {"indices", InputKind::tensors}},
+       .infer = infer_index_tensor,
+       .compute = with(compute_index_tensor)},
+      {.name = "slice_scatter",
+       .inputs = {{"input_tensor"},
+                  {"src"},
+                  {"start", InputKind::scalar},
+                  {"end", InputKind::scalar},
+                  {"step", InputKind::scalar}},
+       .attrs = attrs_of<SliceScatterAttrs>(),
+       .infer = with(infer_slice_scatter),
+       .compute = with(compute_slice_scatter)},
       {.name = "scatter_elements",
        .inputs = {{"data"}, {"indices"}, {"updates"}},
        .attrs = attrs_of<ScatterElementsAttrs>(),

@@ -52,6 +52,109 @@ Tensor compute_gelu_tanh(const TeInputs& in) {
 /// x * sigmoid(x).
 Tensor compute_silu(const TeInputs& in) { return multiply(in.tensor(0), sigmoid(in.tensor(0))); }
 
+// ---- prelu, softplus, selu ----
+
+struct PReluAttrs {
+  int axis = 1;  ///< that alpha has an element for
+  static constexpr auto fields() { return std::tuple{attr("axis", &PReluAttrs::axis)}; }
+};
+StructInfo infer_prelu(const PReluAttrs& a, const CallInfo& in) {
+  in.need_float(0);
+  const TensorInfo &x = in.tensor(0), &alpha = in.tensor(1);
+  in.common_dtype({0, 1});
+  in.need_rank(1, 1);
+  if (x.ndim < 0) return ref(x);
+  const auto axis = static_cast<size_t>(in.axis(a.axis, x.ndim));
+  const auto s = explicit_shape(x), t = explicit_shape(alpha);
+  if (s && t && in.arith().prove(make<NE>((*s)[axis], (*t)[0])))
+    in.fail({.what = text("alpha has ", (*t)[0], " elements, axis ", axis, " of data has ", (*s)[axis]),
+             .needs = "one slope per element of the axis",
+             .hint = "check axis, or broadcast alpha"});
+  return ref(x);
+}
+/// x above 0, else alpha of its channel times x. Source: He et al., "Delving Deep into Rectifiers", 2015.
+Tensor compute_prelu(const PReluAttrs& a, const TeInputs& in) {
+  const Tensor &x = in.tensor(0), &alpha = in.tensor(1);
+  const auto axis = static_cast<size_t>(a.axis < 0 ? a.axis + x.rank() : a.axis);
+  return te::compute({.name = "T_prelu"}, x.shape(), [&](const Indices& i) {
+    return select(gt(x(i), constant(0, x.dtype())), x(i), x(i) * alpha({i[axis]}));
+  });
+}
+
+struct SoftplusAttrs {
+  double beta = 1;
+  double threshold = 20;  ///< of beta * x: above it the result is x
+  static constexpr auto fields() {
+    return std::tuple{attr("beta", &SoftplusAttrs::beta), attr("threshold", &SoftplusAttrs::threshold)};
+  }
+};
+StructInfo infer_softplus(const SoftplusAttrs& a, const CallInfo& in) {
+  if (a.beta == 0) in.fail({.what = "beta is 0", .needs = "a beta that is not 0", .hint = "1 is usual"});
+  return infer_same_float(in);
+}
+/// log(1 + exp(beta * x)) / beta.
+Tensor compute_softplus(const SoftplusAttrs& a, const TeInputs& in) {
+  return map(python_naming(), in.tensor(0), [&](const Expr& v) {
+    const DType d = v->dtype;
+    const Expr scaled = v * constant(a.beta, d);
+    const Expr smooth = div(math("log1p", math("exp", scaled)), constant(a.beta, d));
+    return select(gt(scaled, constant(a.threshold, d)), v, smooth);
+  });
+}
+
+/// scale * (x above 0, else alpha * (exp(x) - 1)). Source: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
+Tensor compute_selu(const TeInputs& in) {
+  constexpr double kAlpha = 1.6732632423543772848170429916717, kScale = 1.0507009873554804934193349852946;
+  return map(python_naming(), in.tensor(0), [&](const Expr& v) {
+    const DType d = v->dtype;
+    const Expr below = constant(kAlpha, d) * (math("exp", v) - constant(1, d));
+    return constant(kScale, d) * select(gt(v, constant(0, d)), v, below);
+  });
+}
+
+// ---- batch_flatten, pixel_shuffle ----
+
+StructInfo infer_batch_flatten(const CallInfo& in) {
+  const TensorInfo& x = in.tensor(0);
+  if (x.ndim == 0) in.fail({.what = "data has rank 0", .needs = "a batch axis", .hint = "reshape it"});
+  auto shape = explicit_shape(x);
+  if (!shape) return tensor_info(x.dtype, 2, x.vdevice);
+  Expr features = dim(1);
+  for (size_t d = 1; d < shape->size(); ++d) features = features * (*shape)[d];
+  return tensor_info({(*shape)[0], in.arith().simplify(features)}, x.dtype, x.vdevice);
+}
+Tensor compute_batch_flatten(const TeInputs& in) { return reshape(in.tensor(0), in.out_shape()); }
+
+struct PixelShuffleAttrs {
+  int upscale_factor = 1;
+  static constexpr auto fields() { return std::tuple{required("upscale_factor", &PixelShuffleAttrs::upscale_factor)}; }
+};
+StructInfo infer_pixel_shuffle(const PixelShuffleAttrs& a, const CallInfo& in) {
+  const TensorInfo& x = in.tensor(0);
+  if (a.upscale_factor < 1)
+    in.fail({.what = text("upscale_factor ", a.upscale_factor), .needs = "1 or more", .hint = "2 is usual"});
+  if (x.ndim >= 0) in.need_rank(0, 4);
+  auto shape = explicit_shape(x);
+  if (!shape) return tensor_info(x.dtype, 4, x.vdevice);
+  const int64_t r = a.upscale_factor;
+  if (in.arith().prove(make<NE>(floormod((*shape)[1], r * r), dim(0))))
+    in.fail({.what = text((*shape)[1], " channels for a factor of ", r),
+             .needs = "channels that upscale_factor^2 divides",
+             .hint = "check the layout (N, C * r^2, H, W)"});
+  return tensor_info({(*shape)[0], in.arith().simplify(floordiv((*shape)[1], r * r)), (*shape)[2] * r, (*shape)[3] * r},
+                     x.dtype,
+                     x.vdevice);
+}
+/// out[n, c, h, w] is x[n, (c * r + h % r) * r + w % r, h / r, w / r].
+/// Source: Shi et al., "Real-Time Single Image and Video Super-Resolution ...", 2016.
+Tensor compute_pixel_shuffle(const PixelShuffleAttrs& a, const TeInputs& in) {
+  const int64_t r = a.upscale_factor;
+  return gather({.name = "T_pixel_shuffle"}, in.tensor(0), in.out_shape(), [&](const Indices& i) {
+    const Expr channel = (i[1] * r + floormod(i[2], r)) * r + floormod(i[3], r);
+    return Indices{i[0], channel, floordiv(i[2], r), floordiv(i[3], r)};
+  });
+}
+
 // ---- softmax ----
 
 struct SoftmaxAttrs {
@@ -289,6 +392,27 @@ std::vector<OpDef> nn_ops() {
        .infer = with(infer_leakyrelu),
        .compute = with(compute_leakyrelu),
        .func = "leaky_relu"},
+      {.name = "nn.prelu",
+       .inputs = {{"data"}, {"alpha"}},
+       .attrs = attrs_of<PReluAttrs>(),
+       .infer = with(infer_prelu),
+       .compute = with(compute_prelu)},
+      {.name = "nn.softplus",
+       .inputs = {{"data"}},
+       .attrs = attrs_of<SoftplusAttrs>(),
+       .infer = with(infer_softplus),
+       .compute = with(compute_softplus)},
+      activation("nn.selu", with(compute_selu)),
+      {.name = "nn.batch_flatten",
+       .inputs = {{"data"}},
+       .infer = infer_batch_flatten,
+       .compute = with(compute_batch_flatten),
+       .func = "reshape"},
+      {.name = "nn.pixel_shuffle",
+       .inputs = {{"data"}},
+       .attrs = attrs_of<PixelShuffleAttrs>(),
+       .infer = with(infer_pixel_shuffle),
+       .compute = with(compute_pixel_shuffle)},
       {.name = "nn.softmax",
        .inputs = {{"data"}},
        .attrs = attrs_of<SoftmaxAttrs>(),

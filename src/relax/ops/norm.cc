@@ -257,12 +257,14 @@ struct BatchNormAttrs {
   double epsilon = 1e-5;
   bool center = true, scale = true;
   double momentum = 0.1;
+  bool training = true;  ///< the batch's statistics; else the moving ones, which stay. TVM after v0.17
   static constexpr auto fields() {
     return std::tuple{required("axis", &BatchNormAttrs::axis),
                       attr("epsilon", &BatchNormAttrs::epsilon),
                       attr("center", &BatchNormAttrs::center),
                       attr("scale", &BatchNormAttrs::scale),
-                      attr("momentum", &BatchNormAttrs::momentum)};
+                      attr("momentum", &BatchNormAttrs::momentum),
+                      attr("training", &BatchNormAttrs::training)};
   }
 };
 
@@ -273,7 +275,7 @@ StructInfo infer_batch_norm(const BatchNormAttrs& a, const CallInfo& in) {
   return tuple_info({rank_only(data), vector, vector});
 }
 
-/// The training form: normalised by the batch's own mean and variance; the moving ones are updated.
+/// Normalised by the batch's own mean and variance, and the moving ones are updated; not in training, by the moving ones.
 /// Source: Ioffe & Szegedy, "Batch Normalization", 2015.
 std::vector<Tensor> compute_batch_norm(const BatchNormAttrs& a, const TeInputs& in) {
   const Tensor& x = in.tensor(0);
@@ -287,6 +289,15 @@ std::vector<Tensor> compute_batch_norm(const BatchNormAttrs& a, const TeInputs& 
     if (d == axis) continue;
     others.push_back(d);
     count = count * x.dim(d);
+  }
+  if (!a.training) {
+    const Tensor &mean = in.tensor(3), &variance = in.tensor(4);
+    Tensor out =
+        divide(subtract(x, reshape(mean, column)), sqrt(add(reshape(variance, column), constant(a.epsilon, dtype))));
+    if (a.scale) out = multiply(out, reshape(in.tensor(1), column));
+    if (a.center) out = add(out, reshape(in.tensor(2), column));
+    auto kept = [](const Tensor& t) { return map(python_naming("T_moving"), t, [](const Expr& v) { return v; }); };
+    return {out, kept(mean), kept(variance)};
   }
   Tensor mean = divide(sum(x, others, false), count), mean_column = reshape(mean, column);
   auto variance = [&] {

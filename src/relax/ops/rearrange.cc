@@ -1,6 +1,7 @@
 // Ops that join, cut and repeat tensors.
 #include <algorithm>
 
+#include "relax/builder.h"
 #include "relax/ops/families.h"
 #include "relax/ops/formula.h"
 #include "relax/ops/infer.h"
@@ -94,6 +95,60 @@ Tensor compute_concat(const ConcatAttrs& a, const TeInputs& in) {
     }
     return value;
   });
+}
+
+// ---- meshgrid ----
+
+struct MeshgridAttrs {
+  std::string indexing = "ij";  ///< "xy": the first two axes of the grids are swapped, as in NumPy
+  static constexpr auto fields() { return std::tuple{attr("indexing", &MeshgridAttrs::indexing)}; }
+};
+
+/// The axis of the grids along which tensor k runs.
+size_t grid_axis(const MeshgridAttrs& a, size_t k, size_t count) {
+  return a.indexing == "xy" && count > 1 && k < 2 ? 1 - k : k;
+}
+
+StructInfo infer_meshgrid(const MeshgridAttrs& a, const CallInfo& in) {
+  const std::vector<Ref<const TensorInfo>> tensors = in.tensors(0);
+  if (tensors.empty()) in.fail({.what = "there are no tensors", .needs = "at least one", .hint = "give the tensors"});
+  if (a.indexing != "ij" && a.indexing != "xy")
+    in.fail(
+        {.what = text("indexing ", string_literal(a.indexing)), .needs = "ij or xy", .hint = "choose one of these"});
+  std::optional<std::vector<Expr>> shape = std::vector<Expr>(tensors.size());
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    if (tensors[k]->ndim > 1)
+      in.fail(
+          {.what = text("tensor ", k, " has rank ", tensors[k]->ndim), .needs = "rank 0 or 1", .hint = "flatten it"});
+    const auto own = explicit_shape(*tensors[k]);
+    if (!own)
+      shape.reset();
+    else if (shape)
+      (*shape)[grid_axis(a, k, tensors.size())] = own->empty() ? dim(1) : (*own)[0];
+  }
+  std::vector<StructInfo> out;
+  for (const auto& t : tensors) out.push_back(tensor_of(shape, static_cast<int>(tensors.size()), t->dtype, t->vdevice));
+  return tuple_info(std::move(out));
+}
+/// Grid k at [i0, i1, ...] is element ik of tensor k.
+std::vector<Tensor> compute_meshgrid(const MeshgridAttrs& a, const TeInputs& in) {
+  const std::vector<Tensor>& tensors = in.tensors(0);
+  std::vector<Expr> shape(tensors.size());
+  for (size_t k = 0; k < tensors.size(); ++k)
+    shape[grid_axis(a, k, tensors.size())] = tensors[k].rank() == 0 ? dim(1) : tensors[k].dim(0);
+  std::vector<Tensor> out;
+  for (size_t k = 0; k < tensors.size(); ++k)
+    out.push_back(te::compute({.name = "T_meshgrid"}, shape, [&](const Indices& i) {
+      return tensors[k].rank() == 0 ? tensors[k]({}) : tensors[k]({i[grid_axis(a, k, tensors.size())]});
+    }));
+  return out;
+}
+
+/// The grid of one tensor is a tuple of one.
+RExpr legalize_meshgrid(const RCallRef& call, BlockBuilder& b) {
+  RExpr grids = b.legalize_by_formula(call);
+  const bool is_one = grids && call->sinfo.as<TupleInfo>()->items.size() == 1;
+  return is_one ? relax::tuple({b.emit(grids)}) : grids;
 }
 
 // ---- stack ----
@@ -370,6 +425,12 @@ std::vector<OpDef> rearrange_ops() {
        .attrs = attrs_of<FlipAttrs>(),
        .infer = with(infer_flip),
        .compute = with(compute_flip)},
+      {.name = "meshgrid",
+       .inputs = {{"tensors", InputKind::tensors}},
+       .attrs = attrs_of<MeshgridAttrs>(),
+       .infer = with(infer_meshgrid),
+       .compute = with(compute_meshgrid),
+       .legalize = legalize_meshgrid},
       {.name = "stack",
        .inputs = {{"tensors", InputKind::tensors}},
        .attrs = attrs_of<StackAttrs>(),

@@ -340,6 +340,49 @@ RExpr build_unique(const OpDef& op, BoundArgs args) {
   return build_call(op, std::move(args));
 }
 
+// ---- nonzero ----
+
+/// How many elements are not 0 is known at run time only.
+StructInfo infer_nonzero(const CallInfo& in) {
+  const TensorInfo& x = in.tensor(0);
+  if (x.ndim == 0)
+    in.fail(
+        {.what = "the elements of a tensor of rank 0 have no index", .needs = "rank 1 or more", .hint = "reshape it"});
+  return tensor_info(i64, 2, x.vdevice);
+}
+/// The runtime makes the tensor (runtime/nonzero.h).
+RExpr legalize_nonzero(const RCallRef& call, BlockBuilder&) {
+  return relax::call(op_ref("call_pure_packed"), {extern_func("vm.builtin.nonzero"), call->args[0]}, {}, {call->sinfo});
+}
+
+// ---- bucketize ----
+
+struct BucketizeAttrs {
+  bool out_int32 = false;
+  bool right = false;  ///< a value that is a boundary belongs to the bucket behind it
+  static constexpr auto fields() {
+    return std::tuple{attr("out_int32", &BucketizeAttrs::out_int32), attr("right", &BucketizeAttrs::right)};
+  }
+};
+StructInfo infer_bucketize(const BucketizeAttrs& a, const CallInfo& in) {
+  const TensorInfo &x = in.tensor(0), &boundaries = in.tensor(1);
+  if (boundaries.ndim >= 0) in.need_rank(1, 1);
+  for (const TensorInfo* t : {&x, &boundaries})
+    if (t->dtype.is_bool()) in.fail({.what = "buckets of bools", .needs = "numbers", .hint = "cast with astype"});
+  return with_dtype(x, a.out_int32 ? i32 : i64);
+}
+/// How many boundaries, which ascend, lie before the value; before a NaN all of them.
+Tensor compute_bucketize(const BucketizeAttrs& a, const TeInputs& in) {
+  const Tensor &x = in.tensor(0), &boundaries = in.tensor(1);
+  tir::IterVarRef k = te::reduce_axis(boundaries.dim(0), "k");
+  return te::reduce({.name = "T_bucketize"}, x.shape(), [&](const Indices& i) {
+    const Expr value = x(i), boundary = boundaries({k->var});
+    Expr is_before = a.right ? le(boundary, value) : lt(boundary, value);
+    if (x.dtype().is_float()) is_before = logical_or(is_before, te::is_nan(value));
+    return te::reduce_sum(cast_to(in.out_dtype(), is_before), {k});
+  });
+}
+
 // ---- multinomial_from_uniform ----
 
 struct MultinomialAttrs {
@@ -431,6 +474,16 @@ std::vector<OpDef> search_ops() {
        .legalize = legalize_unique,
        .calls_library = true,
        .build = build_unique},
+      {.name = "nonzero",
+       .inputs = {{"x"}},
+       .infer = infer_nonzero,
+       .legalize = legalize_nonzero,
+       .calls_library = true},
+      {.name = "bucketize",
+       .inputs = {{"input_tensor"}, {"boundaries"}},
+       .attrs = attrs_of<BucketizeAttrs>(),
+       .infer = with(infer_bucketize),
+       .compute = with(compute_bucketize)},
       {.name = "multinomial_from_uniform",
        .inputs = {{"prob"}, {"uniform_sample"}, {"sample_indices"}},
        .attrs = attrs_of<MultinomialAttrs>(),

@@ -95,6 +95,12 @@ StructInfo infer_flatten(const CallInfo& in) {
 }
 Tensor compute_flatten(const TeInputs& in) { return reshape(in.tensor(0), in.out_shape()); }
 
+// ---- size ----
+
+StructInfo infer_size(const CallInfo& in) { return tensor_info(std::vector<Expr>{}, i64, in.tensor(0).vdevice); }
+/// The number of elements.
+Tensor compute_size(const TeInputs& in) { return full({}, cast_to(i64, product(in.tensor(0).shape()))); }
+
 // ---- expand_dims, squeeze ----
 
 struct ExpandDimsAttrs {
@@ -299,6 +305,7 @@ std::vector<OpDef> shape_ops() {
        .infer = infer_reshape,
        .compute = with(compute_reshape),
        .build = build_reshape},
+      {.name = "size", .inputs = {{"expr"}}, .infer = infer_size, .compute = with(compute_size)},
       {.name = "flatten",
        .inputs = {{"x"}},
        .infer = infer_flatten,

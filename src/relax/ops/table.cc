@@ -16,7 +16,7 @@ const std::vector<OpDef>& op_table() {
          {unary_ops,      binary_ops,      create_ops,         shape_ops,       rearrange_ops, layout_transform_ops,
           index_ops,      gather_ops,      linear_algebra_ops, statistical_ops, search_ops,    nn_ops,
           norm_ops,       convolution_ops, pooling_ops,        attention_ops,   quantize_ops,  image_ops,
-          collective_ops, distributed_ops, call_ops,        memory_ops,         grad_ops,        inspect_ops}) {
+          collective_ops, distributed_ops, call_ops,           memory_ops,      grad_ops,      inspect_ops}) {
       for (OpDef& op : family()) all.push_back(std::move(op));
     }
     return all;

@@ -44,6 +44,7 @@ Value topk(VirtualMachine&, const Args&);     // (tensor, axis, descending, valu
 
 /// (tensor, sorted, index, inverse, counts, [axis]) -> values, or a tuple (unique.h).
 Value unique(VirtualMachine&, const Args&);
+Value nonzero(VirtualMachine&, const Args&);  // (tensor) -> indices (nonzero.h)
 
 // Functions that oneDNN computes (dnnl.cc). With a profiler the kernel runs too, before it, and both times are recorded.
 Value dnnl(VirtualMachine&, const Args&);  // (kernel of the same meaning, operation (dnnl.h), operand..., result)

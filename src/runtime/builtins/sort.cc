@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "runtime/builtins/functions.h"
+#include "runtime/nonzero.h"
 #include "runtime/sort_keys.h"
 #include "runtime/unique.h"
 #include "runtime/vm.h"
@@ -234,5 +235,7 @@ Value unique(VirtualMachine&, const Args& args) {
   if (args.size() > 5) options.axis = args.integer(5);
   return runtime::unique(args.tensor(0), options);
 }
+
+Value nonzero(VirtualMachine&, const Args& args) { return runtime::nonzero(args.tensor(0)); }
 
 }  // namespace sator::runtime::builtin

@@ -36,6 +36,7 @@ constexpr Builtin kBuiltins[] = {
     {"vm.builtin.argsort", 4, 4, builtin::argsort, "where the elements of that order stand", true},
     {"vm.builtin.topk", 5, 5, builtin::topk, "the first elements of that order, and where they stand", true},
     {"vm.builtin.unique", 5, 6, builtin::unique, "the values of a tensor, each once"},
+    {"vm.builtin.nonzero", 1, 1, builtin::nonzero, "where a tensor is not 0"},
 
     {"vm.builtin.dnnl", 5, -1, builtin::dnnl, "a product or convolution by oneDNN", true},
 

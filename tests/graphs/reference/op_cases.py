@@ -656,6 +656,71 @@ for shape, flags, axis in [((7,), "tttt", None), ((3, 4), "tftf", None), ((6, 2)
     wanted = [all_of[0]] + [r for r, w in zip(all_of[1:], (index, inverse, count)) if w]
     words = "".join(f", {name}={value}" for name, value in zip(("sorted", "return_index", "return_inverse", "return_counts"), (sort, index, inverse, count)))
     case("unique", "x0" + words + ("" if axis is None else f", axis={axis}"), [x], wanted)
+for n, m, k in [(3, 3, 0), (2, 5, 1), (5, 2, -1), (0, 3, 0), (4, 4, 7), (1, 1, 0)]:
+    case("eye", f"{n}, {m}, {k}", [], np.eye(n, m, k))
+    x = array((n, m))
+    case("eye_like", f"x0, {k}", [x], np.eye(n, m, k))
+for n, periodic, alpha, beta in [(5, False, 0.54, 0.46), (8, True, 0.54, 0.46), (1, False, 0.54, 0.46), (1, True, 0.5, 0.5), (16, True, 0.5, 0.25), (2, False, 0.54, 0.46)]:
+    w = alpha - beta * np.cos(2 * np.pi * np.arange(n) / (n if periodic else n - 1)) if n > 1 else np.ones(1)
+    if (alpha, beta) == (0.54, 0.46) and n > 1:
+        assert np.allclose(w, np.hamming(n + 1)[:-1] if periodic else np.hamming(n))
+    case("hamming_window", f"{n}, {periodic}, {alpha}, {beta}", [], w)
+for shapes, indexing in [(((3,), (2,)), "ij"), (((3,), (2,)), "xy"), (((2,), (3,), (4,)), "xy"), (((2,), (2,), (2,)), "ij"), (((0,), (2,)), "ij"), (((), (3,)), "ij")]:
+    xs = [array(s, nan=True) for s in shapes]
+    grids = np.meshgrid(*xs, indexing=indexing)
+    case("meshgrid", "(" + "".join(f"x{k}, " for k in range(len(xs))) + f"), indexing=\"{indexing}\"", xs, list(grids))
+for shape, nan in SHAPES:
+    x = array(shape, nan=nan)
+    case("size", "x0", [x], np.array(x.size, "int64"))
+for (shape, nan), count, right, out32 in zip(SHAPES, [4, 1, 3, 6, 5], [False, True, True, False, True], [False, False, True, True, False]):
+    x, b = np.round(array(shape, nan=nan) * 2) / 2, np.unique(np.round(array((count,)) * 2) / 2).astype("float32")
+    case("bucketize", f"x0, x1, out_int32={out32}, right={right}", [x.astype("float32"), b],
+         np.searchsorted(b, x, "right" if right else "left").astype("int32" if out32 else "int64"))
+x, b = array((3, 4), -9, 9, "int32"), np.array([-5, 0, 3], "int32")
+case("bucketize", "x0, x1", [x, b], np.searchsorted(b, x))
+for shape, dtype in [((2, 3), "float32"), ((5,), "bool"), ((0, 3), "float32"), ((4, 1, 2), "int32"), ((3, 3), "bool")]:
+    x = array(shape, -1, 1, dtype)
+    if dtype == "float32" and x.size:
+        x[0] = [0, -0.0, np.nan]
+    case("nonzero", "x0", [x], np.array(np.nonzero(x)).astype("int64").reshape(len(shape), -1))
+for shape, of in [((3, 4), ((2,), (2,))), ((3, 4, 2), ((2, 1), (3,))), ((5,), ((2, 3),)), ((2, 3, 4), ((4,),)), ((3, 4), ((0,), (0,))), ((2, 3, 2), ((), (2,), (1,)))]:
+    x = array(shape, nan=True)
+    at = [random.integers(-n, n, s).astype("int64" if k % 2 else "int32") for k, (n, s) in enumerate(zip(shape, of))]
+    at = [np.asarray(a) for a in at]
+    case("index_tensor", "x0, (" + "".join(f"x{k + 1}, " for k in range(len(at))) + ")", [x, *at], x[tuple(at)])
+for shape, (start, end, step), axis in [((4, 3), (0, 4, 2), 0), ((3, 5), (1, 99, 1), 1), ((5,), (-3, -1, 1), 0), ((2, 4, 2), (1, 4, 3), -2), ((0, 3), (0, 2, 1), 1), ((4,), (3, 3, 1), 0)]:
+    x, y = array(shape, nan=True), None
+    y = x.copy()
+    index = tuple(slice(start, end, step) if d == axis % len(shape) else slice(None) for d in range(len(shape)))
+    src = array(x[index].shape)
+    y[index] = src
+    case("slice_scatter", f"x0, x1, {start}, {end}, {step}, axis={axis}", [x, src], y)
+for shape, axis in [((2, 3), 1), ((1, 1), 0), ((0, 3), 1), ((4, 3, 2), 1), ((5,), -1)]:
+    x, a = array(shape, nan=True), array((shape[axis],), -1, 1)
+    along = a.reshape([-1 if d == axis % len(shape) else 1 for d in range(len(shape))])
+    case("nn.prelu", f"x0, x1, axis={axis}", [x, a], np.where(wide(x) > 0, wide(x), wide(x) * along))
+for (shape, nan), beta, threshold in zip(SHAPES, [1, 2, 0.5, 1, 4], [20, 20, 20, 1, 3]):
+    x = array(shape, -6, 6, nan=nan)
+    case("nn.softplus", f"x0, beta={beta}, threshold={threshold}", [x],
+         np.where(wide(x) * beta > threshold, wide(x), np.log1p(np.exp(wide(x) * beta)) / beta))
+for shape, nan in SHAPES:
+    x = array(shape, -3, 3, nan=nan)
+    case("nn.selu", "x0", [x], 1.0507009873554805 * np.where(wide(x) > 0, wide(x), 1.6732632423543772 * np.expm1(wide(x))))
+for shape, nan in [((2, 3), False), ((1,), False), ((0, 3, 2), False), ((4, 1, 2), False), ((2, 2, 2, 2), True)]:
+    x = array(shape, nan=nan)
+    case("nn.batch_flatten", "x0", [x], x.reshape(shape[0], -1) if x.size else x.reshape(shape[0], math.prod(shape[1:])))
+for shape, r in [((1, 4, 2, 2), 2), ((2, 9, 1, 2), 3), ((1, 2, 3, 3), 1), ((0, 4, 2, 2), 2), ((1, 8, 2, 1), 2)]:
+    x = array(shape, nan=True)
+    n, c, h, w = shape
+    y = x.reshape(n, c // r ** 2, r, r, h, w).transpose(0, 1, 4, 2, 5, 3).reshape(n, c // r ** 2, h * r, w * r)
+    case("nn.pixel_shuffle", f"x0, upscale_factor={r}", [x], y)
+for shape, axis in [((2, 3), 1), ((1, 2, 2, 2), 1), ((4, 3), -1), ((0, 3), 1), ((3, 2, 2), 0)]:
+    x, n = array(shape), shape[axis]
+    g, b, m, v = array((n,), 0.5, 2), array((n,)), array((n,)), array((n,), 0.5, 2)
+    column = [-1 if d == axis % len(shape) else 1 for d in range(len(shape))]
+    gc, bc, mc, vc = (wide(t).reshape(column) for t in (g, b, m, v))
+    case("nn.batch_norm", f"x0, x1, x2, x3, x4, axis={axis}, training=False", [x, g, b, m, v],
+         [(wide(x) - mc) / np.sqrt(vc + 1e-5) * gc + bc, m, v])
 
 with open(Path(__file__).with_name("op_cases.jsonl"), "w") as out:
     for line in lines:
