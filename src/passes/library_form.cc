@@ -49,6 +49,12 @@ bool chooses_by_element(const Expr& condition) {
   const NE* n = condition.as<NE>();
   return n && n->a.as<BufferLoad>() && n->b.as<IntImm>();
 }
+/// What its gradient does: the library reads every class, unless the ignored one is among them.
+bool is_negative_class(const Expr& condition) {
+  const EQ* n = condition.as<EQ>();
+  const IntImm* c = n && n->a.as<BufferLoad>() ? n->b.as<IntImm>() : nullptr;
+  return c && c->value < 0;
+}
 
 }  // namespace
 
@@ -61,6 +67,7 @@ tir::PrimFuncRef in_library_form(const tir::PrimFuncRef& f) {
         return init == b.init ? NodeRef(&b) : NodeRef(with(b, &tir::Block::init, init));
       },
       [](const Call& c) -> NodeRef {
+        if (c.op == "tir.if_then_else" && is_negative_class(c.args[0])) return c.args[2];
         if (c.op == "tir.if_then_else" && chooses_by_element(c.args[0])) return select(c.args[0], c.args[1], c.args[2]);
         if (c.op != "tir.if_then_else" || finite(c.args[2]) == c.args[2]) return NodeRef(&c);
         return sator::call(c.dtype, c.op, {c.args[0], c.args[1], finite(c.args[2])});

@@ -55,11 +55,6 @@ const std::vector<Refused>& table() {
       {"MetaScheduleApplyDatabase", kTuning, kOwn, {"work_dir", "enable_warning"}},
       {"MetaScheduleTuneTIR", kTuning, kOwn, {"work_dir", "max_trials_global"}},
       {"MetaScheduleTuneIRMod", kTuning, kOwn, {"params", "work_dir", "max_trials_global"}},
-      {"SplitCallTIRByPattern",
-       "it takes tensor programs apart by patterns that a library registers in Python",
-       "FuseOpsByPattern and RunCodegen partition the graph before it is lowered (backend=dnnl, or a chip's own "
-       "patterns)",
-       {"patterns", "fcodegen"}},
   };
   return rows;
 }

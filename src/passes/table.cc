@@ -12,6 +12,7 @@
 #include "passes/lift_transform_params.h"
 #include "passes/lower/lower.h"
 #include "passes/op_pattern.h"
+#include "passes/split_call_tir.h"
 #include "passes/to_vm.h"
 
 #include <algorithm>
@@ -84,6 +85,12 @@ const std::vector<Pass>& passes() {
       {"FuseDequantizeTranspose",
        "leaves out the transposition of a dequantized weight that a product of one row turns back",
        fuse_dequantize_transpose},
+      {"SplitCallTIRByPattern",
+       "lets outer functions compute what programs begin with",
+       split_call_tir_by_pattern,
+       {},
+       {},
+       {"patterns", "fcodegen"}},
       {"DispatchSortScan", "lets the runtime sort", dispatch_sort_scan},
       {"LegalizeOps", "turns ops into tensor functions", legalize_ops, {}, {}, {"form"}},
       {"AnnotateTIROpPattern", "notes how each tensor function may be fused", annotate_tir_op_pattern},

@@ -126,8 +126,28 @@ class CaseEvaluator final : public relax::GraphEvaluator {
                                                              {"relax.ExternFunc", "R.ExternFunc"},
                                                              {"relax.const", "R.const"},
                                                              {"relax.TupleGetItem", "R.TupleGetItem"},
-                                                             {"relax.Constant", "R.const"}};
+                                                             {"relax.Constant", "R.const"},
+                                                             {"relax.distributed.DeviceMesh", "R.device_mesh"},
+                                                             {"tvm.ir.Range", "I.Range"}};
     if (auto at = kSame.find(name); at != kSame.end()) return GraphEvaluator::call_language(at->second, call);
+    // Where a tensor lies, as the text that scripts write.
+    if (name == "relax.distributed.PlacementSpec.replica") return std::string("R");
+    if (name == "relax.distributed.PlacementSpec.sharding")
+      return text("S[", Arguments(*this, call, {"axis"}).integer("axis"), "]");
+    if (name == "relax.distributed.Placement") {
+      Arguments a(*this, call, {"dim_specs"});
+      std::string out;
+      for (const tir::Value& v : a.need("dim_specs").as<tir::Values>()->items)
+        out += (out.empty() ? "" : ", ") + *v.as<std::string>();
+      return out;
+    }
+    if (name == "relax.distributed.DTensorStructInfo") {
+      Arguments a(*this, call, {"tensor_sinfo", "device_mesh", "placement"});
+      auto node = [&](const char* which) { return *a.need(which).as<NodeRef>(); };
+      return NodeRef(relax::dtensor_info(cast<relax::TensorInfo>(node("tensor_sinfo")),
+                                         cast<relax::DeviceMesh>(node("device_mesh")),
+                                         relax::placement_from_text(a.str("placement")).value()));
+    }
     if (name == "tvm.ir.VDevice" && call.items.size() == 1 && call.keywords.empty())
       return NodeRef(make<VDevice>(NodeRef(), 0, std::string("global")));
     if (name == "tvm.ir.VDevice") return GraphEvaluator::call_language("I.vdevice", call);
@@ -174,9 +194,7 @@ class CaseEvaluator final : public relax::GraphEvaluator {
       Arguments a(*this, call, {"expr"});
       return NodeRef(normalized(to_graph(a.need("expr"), call.place)));
     }
-    if (name.starts_with("tvm") || name.starts_with("np") || name.starts_with("relax") ||
-        name.starts_with("R.distributed") || name.starts_with("R.D"))
-      throw Unsupported{name};
+    if (name.starts_with("tvm") || name.starts_with("np") || name.starts_with("relax")) throw Unsupported{name};
     // What scripts do not have, Python would build.
     if (name.starts_with("T.") && !in_language(name.substr(2))) throw Unsupported{name};
     return GraphEvaluator::call_language(name, call);
@@ -246,6 +264,17 @@ class CaseEvaluator final : public relax::GraphEvaluator {
       for (const Expr& v : values) out.items.push_back(v);
       return out;
     };
+    if (const auto* d = n ? n->as<relax::DTensorInfo>() : nullptr) {
+      if (name == "device_mesh") return NodeRef(d->mesh);
+      if (name == "placement") return relax::placement_text(d->placement);
+      if (name == "tensor_sinfo") return NodeRef(d->tensor);
+    }
+    if (const auto* mesh = n ? n->as<relax::DeviceMesh>() : nullptr) {
+      tir::Values shape;
+      shape.is_tuple = true;
+      for (int64_t extent : mesh->shape) shape.items.push_back(tir::Integer{extent, false});
+      if (name == "shape") return shape;
+    }
     if (const auto* p = n ? n->as<relax::TensorInfo>() : nullptr) {
       if (name == "ndim") return tir::Integer{p->ndim, false};
       if (name == "shape" && p->shape) return NodeRef(p->shape);

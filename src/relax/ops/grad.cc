@@ -1,10 +1,18 @@
-// Ops that say how gradients are taken, and gradients of ops. Only their struct info: nothing here trains.
+// Ops that say how gradients are taken, of which there is only struct info: nothing here trains. Gradients of ops, for graphs
+// that compute them; those of pools have no formula.
+#include <algorithm>
+
+#include "relax/builder.h"
 #include "relax/ops/families.h"
+#include "relax/ops/formula.h"
 #include "relax/ops/infer.h"
 
 namespace sator::relax {
 
 namespace {
+
+using te::Indices;
+using te::Tensor;
 
 template <int i>
 StructInfo infer_as_input(const CallInfo& in) {
@@ -50,6 +58,69 @@ struct TakeGradAttrs {
   static constexpr auto fields() { return std::tuple{attr("axis", &TakeGradAttrs::axis)}; }
 };
 
+/// The gradient of nll_loss: of each target's class -w[target] times the gradient of its loss, of other classes 0.
+///   grad          []; with reduction "none" the shape of the targets
+///   predictions   [N, C, d1, ...], or [C]
+Tensor compute_nll_loss_backward(const LossAttrs& a, const TeInputs& in) {
+  const Tensor &p = in.tensor(1), &targets = in.tensor(2);
+  const Tensor w = in.has(3) ? in.tensor(3) : full({p.dim(p.rank() > 1 ? 1 : 0)}, constant(1, p.dtype()));
+  const Tensor weights = te::compute(python_naming("all_weights"), targets.shape(), [&](const Indices& i) {
+    const Expr c = targets(i);
+    // An ignored class may lie outside of the weights: they are not read for it.
+    return if_then_else(eq(c, constant(a.ignore_index, c->dtype)), constant(0, w.dtype()), w({c}));
+  });
+  Tensor grad = in.tensor(0);
+  if (a.reduction != "none") grad = broadcast_to(grad, targets.shape());
+  if (a.reduction == "mean") grad = divide(grad, targets.rank() ? sum(weights, std::nullopt, false) : weights);
+  const bool one = p.rank() == 1;
+  return te::compute(python_naming("pred_grad"), p.shape(), [&](const Indices& i) {
+    Indices at;
+    for (size_t d = 0; d < i.size(); ++d)
+      if (d != (one ? 0 : 1)) at.push_back(i[d]);
+    const Expr c = targets(at), own = i[one ? 0 : 1];
+    return select(eq(own, cast_to(i64, c)), -weights(at) * grad(at), constant(0, p.dtype()));
+  });
+}
+RExpr legalize_nll_loss_backward(const RCallRef& call, BlockBuilder& b) {
+  return b.legalize_by_formula(call, call->args.size() > 3 ? "" : "te_nll_loss_backward_no_weight");
+}
+
+StructInfo infer_take_backward(const TakeGradAttrs& a, const CallInfo& in) {
+  const TensorInfo &x = in.tensor(1), &indices = in.tensor(2);
+  if (indices.ndim >= 0) in.need_rank(2, 1);
+  if (a.axis && x.ndim >= 0) in.axis(*a.axis, x.ndim);
+  if (!a.axis && x.ndim >= 0) in.need_rank(1, 1);
+  return ref(x);
+}
+/// The gradient of take: each row of the gradient is added where it was taken. An index outside of x is an error of the program.
+Tensor compute_take_backward(const TakeGradAttrs& a, const TeInputs& in) {
+  const Tensor &grad = in.tensor(0), &x = in.tensor(1), &indices = in.tensor(2);
+  const int64_t given = a.axis.value_or(0);
+  const auto axis = static_cast<size_t>(given < 0 ? given + x.rank() : given);
+  auto nest = [](const std::vector<Expr>& shape, const char* prefix, auto&& body) {
+    std::vector<VarRef> loops;
+    Indices i;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      loops.push_back(make_var(text(prefix, d), i64));
+      i.push_back(loops.back());
+    }
+    tir::Stmt s = body(i);
+    for (size_t d = shape.size(); d-- > 0;) s = tir::for_loop(loops[d], shape[d], s);
+    return s;
+  };
+  auto statement = [=](const std::vector<BufferRef>& b) {
+    const tir::Stmt clear =
+        nest(x.shape(), "i", [&](const Indices& i) { return tir::store(b[3], constant(0, x.dtype()), i); });
+    const tir::Stmt add = nest(grad.shape(), "j", [&](const Indices& j) {
+      Indices at = j;
+      at[axis] = cast_to(i64, load(b[2], {j[axis]}));
+      return tir::store(b[3], load(b[3], at) + load(b[0], j), at);
+    });
+    return tir::seq({clear, add});
+  };
+  return te::extern_stage("take_backward", {grad, x, indices}, {{x.shape(), x.dtype(), "out_buf"}}, statement)[0];
+}
+
 }  // namespace
 
 std::vector<OpDef> grad_ops() {
@@ -61,7 +132,9 @@ std::vector<OpDef> grad_ops() {
       {.name = "grad.nll_loss_backward",
        .inputs = {{"output_grad"}, {"predictions"}, {"targets"}, {"weights", InputKind::tensor, true}},
        .attrs = attrs_of<LossAttrs>(),
-       .infer = with(infer_as_input<1>)},
+       .infer = with(infer_as_input<1>),
+       .compute = with(compute_nll_loss_backward),
+       .legalize = legalize_nll_loss_backward},
       {.name = "grad.max_pool2d_backward",
        .inputs = {{"output_grad"}, {"data"}},
        .attrs = pool,
@@ -73,7 +146,8 @@ std::vector<OpDef> grad_ops() {
       {.name = "grad.take_backward",
        .inputs = {{"output_grad"}, {"x"}, {"indices"}},
        .attrs = attrs_of<TakeGradAttrs>(),
-       .infer = with(infer_as_input<1>)},
+       .infer = with(infer_take_backward),
+       .compute = with(compute_take_backward)},
   };
 }
 

@@ -721,6 +721,29 @@ for shape, axis in [((2, 3), 1), ((1, 2, 2, 2), 1), ((4, 3), -1), ((0, 3), 1), (
     gc, bc, mc, vc = (wide(t).reshape(column) for t in (g, b, m, v))
     case("nn.batch_norm", f"x0, x1, x2, x3, x4, axis={axis}, training=False", [x, g, b, m, v],
          [(wide(x) - mc) / np.sqrt(vc + 1e-5) * gc + bc, m, v])
+for shape, reduction, ignore, weighted in [((2, 3), "mean", -100, True), ((3,), "mean", 1, True), ((2, 4, 3), "sum", 0, False), ((1, 2, 2, 2), "none", -1, True), ((4, 5), "mean", -1, False), ((5, 3), "sum", 9, True)]:
+    p, n = array(shape), shape[1] if len(shape) > 1 else shape[0]
+    of = shape[:1] + shape[2:] if len(shape) > 1 else ()
+    t, w = np.asarray(array(of, 0, n - 1, "int64")), array((n,), 0.5, 2)
+    if ignore not in range(n) and t.size > 1:
+        t.flat[0] = ignore
+    g = np.asarray(array(of if reduction == "none" else ()))
+    used = np.where(t == ignore, 0, wide(w if weighted else np.ones_like(w))[np.where(t == ignore, 0, t)])
+    each = -used * wide(g) / (used.sum() if reduction == "mean" else 1)
+    out = np.zeros(shape)
+    for at in np.ndindex(*of):
+        if t[at] != ignore:
+            out[at[:1] + (t[at],) + at[1:]] = each[at]
+    if reduction == "mean" and used.sum() == 0:
+        continue
+    case("grad.nll_loss_backward", f"x0, x1, x2{', x3' if weighted else ''}, reduction=\"{reduction}\", ignore_index={ignore}", [g, p, t] + [w] * weighted, out)
+for shape, count, axis in [((3, 4, 5), 2, 1), ((4,), 3, None), ((3, 2), 5, 0), ((2, 3), 0, -1), ((1, 1), 4, 1), ((0, 3), 2, 1)]:
+    i = array((count,), 0, shape[axis or 0] - 1, "int32")
+    x, along = array(shape), (axis or 0) % len(shape)
+    g = array(shape[:along] + (count,) + shape[along + 1:])
+    out = np.zeros(shape)
+    np.add.at(out, (slice(None),) * along + (i,), wide(g))
+    case("grad.take_backward", f"x0, x1, x2, axis={axis}", [g, x, i], out)
 
 with open(Path(__file__).with_name("op_cases.jsonl"), "w") as out:
     for line in lines:
