@@ -1,5 +1,6 @@
 #include "passes/library_form.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ir/visit.h"
@@ -56,6 +57,15 @@ bool is_negative_class(const Expr& condition) {
   return c && c->value < 0;
 }
 
+/// The regions that the block reads, in the order in which its body names them.
+std::vector<tir::BufferRegionRef> reads_in_order(const tir::Block& b) {
+  std::vector<BufferRef> seen;
+  walk(b.body, [&](const BufferLoad& l) { seen.push_back(l.buffer); });
+  std::vector<tir::BufferRegionRef> out = b.reads;
+  std::ranges::stable_sort(out, {}, [&](const tir::BufferRegionRef& r) { return std::ranges::find(seen, r->buffer); });
+  return out;
+}
+
 }  // namespace
 
 tir::PrimFuncRef in_library_form(const tir::PrimFuncRef& f) {
@@ -63,7 +73,11 @@ tir::PrimFuncRef in_library_form(const tir::PrimFuncRef& f) {
       f->body,
       [](const tir::Block& b) -> NodeRef {
         if (b.init && finds_position(b)) return without_nan(b);
-        tir::Stmt init = b.init ? finite_stores(b.init) : b.init;
+        if (!b.init) {
+          std::vector<tir::BufferRegionRef> reads = reads_in_order(b);
+          return reads == b.reads ? NodeRef(&b) : NodeRef(with(b, &tir::Block::reads, std::move(reads)));
+        }
+        tir::Stmt init = finite_stores(b.init);
         return init == b.init ? NodeRef(&b) : NodeRef(with(b, &tir::Block::init, init));
       },
       [](const Call& c) -> NodeRef {

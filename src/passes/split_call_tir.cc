@@ -161,9 +161,9 @@ std::vector<Pattern> patterns_of(const ModuleRef& module, const PassContext& ctx
   return out;
 }
 
-class Splitter final : public GraphRewriter {
+class ProgramSplitter final : public GraphRewriter {
  public:
-  Splitter(BlockBuilder& builder, const std::vector<Pattern>& patterns, const std::string& library,
+  ProgramSplitter(BlockBuilder& builder, const std::vector<Pattern>& patterns, const std::string& library,
            const PassContext& ctx)
       : GraphRewriter(builder), patterns_(patterns), library_(library), ctx_(ctx) {}
 
@@ -257,7 +257,7 @@ ModuleRef split_call_tir_by_pattern(const ModuleRef& module, const PassContext& 
   const std::vector<Pattern> patterns = patterns_of(module, ctx);
   const std::string library = text_option(ctx, "SplitCallTIRByPattern.fcodegen").value_or("library");
   return rewrite_functions(module, [&](const FuncRef& f, BlockBuilder& builder) {
-    return Splitter(builder, patterns, library, ctx).function(*f);
+    return ProgramSplitter(builder, patterns, library, ctx).function(*f);
   });
 }
 

@@ -78,11 +78,20 @@ Tensor compute_nll_loss_backward(const LossAttrs& a, const TeInputs& in) {
     for (size_t d = 0; d < i.size(); ++d)
       if (d != (one ? 0 : 1)) at.push_back(i[d]);
     const Expr c = targets(at), own = i[one ? 0 : 1];
-    return select(eq(own, cast_to(i64, c)), -weights(at) * grad(at), constant(0, p.dtype()));
+    return select(eq(own, cast_to(i64, c)), weights(at) * constant(-1, p.dtype()) * grad(at), constant(0, p.dtype()));
   });
 }
 RExpr legalize_nll_loss_backward(const RCallRef& call, BlockBuilder& b) {
-  return b.legalize_by_formula(call, call->args.size() > 3 ? "" : "te_nll_loss_backward_no_weight");
+  const TensorInfo *p = call->args[1]->sinfo.as<TensorInfo>(), *t = call->args[2]->sinfo.as<TensorInfo>();
+  if (!p || !t || !shape_of(*p) || !shape_of(*t) || p->dtype.is_void()) return nullptr;
+  const auto a = read_attrs<LossAttrs>(call->attrs);
+  return b.call_te(
+      call->args.size() > 3 ? "nll_loss_backward" : "te_nll_loss_backward_no_weight",
+      call->args,
+      [&](const TeInputs& in) { return std::vector{compute_nll_loss_backward(a, in)}; },
+      call->sinfo,
+      /*scalar_constants=*/false,
+      /*keeps_unread=*/true);
 }
 
 StructInfo infer_take_backward(const TakeGradAttrs& a, const CallInfo& in) {
