@@ -164,7 +164,7 @@ std::vector<Pattern> patterns_of(const ModuleRef& module, const PassContext& ctx
 class ProgramSplitter final : public GraphRewriter {
  public:
   ProgramSplitter(BlockBuilder& builder, const std::vector<Pattern>& patterns, const std::string& library,
-           const PassContext& ctx)
+                  const PassContext& ctx)
       : GraphRewriter(builder), patterns_(patterns), library_(library), ctx_(ctx) {}
 
  private:

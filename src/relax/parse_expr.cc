@@ -348,6 +348,9 @@ tir::Value GraphEvaluator::call_language(const std::string& name, const Expressi
   if (!name.starts_with("R.") && !name.starts_with("I.")) return Evaluator::call_language(name, call);
   std::string rest = name.substr(name.starts_with("R.op.") ? 5 : name.starts_with("R.") ? 2 : 0);
   if (rest.starts_with("distributed.")) rest = "dist." + rest.substr(rest.find('.') + 1);
+  // Where the text stands in Python, relax.Call is Python's: it takes objects that scripts have no words for.
+  if (rest == "Call")
+    if (const tir::HostObjectRef h = host_member("relax.Call")) return call_host(*h, call);
   if (GraphFunction fn = find_graph_function(rest)) return fn(*this, call);
   if (find_op(rest)) return op_call(rest, call);
   // What the surroundings call `relax` may have more: relax.Call(...), relax.Var(...).
