@@ -182,6 +182,8 @@ std::vector<NodeRow> all_rows() {
       row<relax::PrimInfo>("relax", "PrimStructInfo"),
       row<relax::ShapeInfo>("relax", "ShapeStructInfo"),
       row<relax::TensorInfo>("relax", "TensorStructInfo"),
+      row<relax::DeviceMesh>("relax", "DeviceMesh"),
+      row<relax::DTensorInfo>("relax", "DTensorStructInfo"),
       row<relax::TupleInfo>("relax", "TupleStructInfo"),
       row<relax::FuncInfo>("relax", "FuncStructInfo"),
       row<relax::RVar>("relax", "Var", {{"name", "name_hint"}}),

@@ -94,6 +94,10 @@ class Legalizer {
     }
     if (RExpr program = legalized(value, builder_)) return bound(*v, program);
     const std::string& op = op_name(value);
+    if (!op.empty() && value->sinfo.as<DTensorInfo>())
+      fail({.what = text("LegalizeOps: ", v->var->name, " is computed on several devices, by R.", op),
+            .needs = "tensors of one device: programs of several are read and checked, not built",
+            .hint = "declare R.Tensor in place of R.DTensor"});
     if (const OpDef* def = op.empty() ? nullptr : find_op(op); def && def->compute)
       ctx_.say("LegalizeOps", text(v->var->name, ": ", op, " stays, a shape is not known"));
     return bound(*v, value);
