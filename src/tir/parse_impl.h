@@ -142,6 +142,19 @@ class FunctionParser final : public Evaluator {
   int depth_ = 0, copies_ = 0;
 };
 
+/// A scope that puts `wrap` around the statements that follow; `bound` is what it gives.
+inline ScopeOpenerRef wrapper(std::function<Stmt(Stmt)> wrap, Value bound = {}) {
+  auto out = std::make_shared<ScopeOpener>();
+  out->wrap = std::move(wrap);
+  out->bound = std::move(bound);
+  return out;
+}
+
+/// T.realize(A[4:8, 0:16], "shared").
+Value fn_realize(FunctionParser& p, const script::Expression& call);
+/// T.attr([B, A], "buffer_bind_scope", T.tvm_tuple(begin, extent, ...)): `pair` is [B, A].
+Value bind_buffer(const Arguments& a, const Values& pair);
+
 /// A name of T that makes a statement or opens a scope.
 using ScopeFunction = Value (*)(FunctionParser&, const script::Expression& call);
 ScopeFunction find_scope_function(std::string_view name);
