@@ -113,6 +113,8 @@ class Ref {
   T* operator->() const { return p_; }
   T& operator*() const { return *p_; }
   explicit operator bool() const { return p_ != nullptr; }
+  /// Whether nothing else holds the object; then its holder may change it.
+  bool is_unique() const { return p_ && p_->refs_.load(std::memory_order_acquire) == 1; }
   /// Gives the count away; for conversions only.
   T* release() { return std::exchange(p_, nullptr); }
 

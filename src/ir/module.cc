@@ -2,10 +2,10 @@
 
 namespace sator {
 
-ModuleRef with_function(const ModuleRef& module, const std::string& name, Func func) {
-  Module* copy = new Module(*module);
-  copy->functions[name] = std::move(func);
-  return detail::finished(copy);
+ModuleRef with_function(ModuleRef module, const std::string& name, Func func) {
+  if (!module.is_unique()) module = ModuleRef(new Module(*module));
+  const_cast<Module&>(*module).functions[name] = std::move(func);
+  return module;
 }
 
 std::string fresh_name(const ModuleRef& module, const std::string& base) {

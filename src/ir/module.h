@@ -40,8 +40,9 @@ struct Module final : Node<Module> {
 };
 using ModuleRef = Ref<const Module>;
 
-/// The module with `name` bound to `func` (added or replaced).
-ModuleRef with_function(const ModuleRef& module, const std::string& name, Func func);
+/// The module with `name` bound to `func` (added or replaced). A module that is given away is changed in place where nothing else holds it:
+/// `out = with_function(std::move(out), ...)` for each function copies the module once.
+ModuleRef with_function(ModuleRef module, const std::string& name, Func func);
 /// `base`, or base1, base2, ...: the first that the module does not have.
 std::string fresh_name(const ModuleRef& module, const std::string& base);
 

@@ -18,7 +18,7 @@ ModuleRef edit_attrs(const ModuleRef& module, FunctionRef<void(Attrs&)> edit) {
     if (!f) continue;
     Attrs attrs = f->attrs;
     edit(attrs);
-    if (attrs != f->attrs) out = with_function(out, name, with(*f, &T::attrs, std::move(attrs)));
+    if (attrs != f->attrs) out = with_function(std::move(out), name, with(*f, &T::attrs, std::move(attrs)));
   }
   return out;
 }
@@ -71,7 +71,7 @@ ModuleRef attach_additional_prim_funcs(const ModuleRef& module, const PassContex
       fail({.what = text("the module has another function ", name, " already"),
             .needs = "names of their own for added functions",
             .hint = "rename one of the two"});
-    out = with_function(out, name, named);
+    out = with_function(std::move(out), name, named);
   }
   return out;
 }
@@ -87,7 +87,7 @@ ModuleRef mark_scheduled_functions(const ModuleRef& module, const PassContext& c
     Attrs attrs = f->attrs;
     attrs.emplace("tir.is_scheduled", bool_imm(true));
     attrs.emplace("op_pattern", int_imm(static_cast<int64_t>(OpPattern::opaque)));
-    out = with_function(out, name, with(*f, &tir::PrimFunc::attrs, std::move(attrs)));
+    out = with_function(std::move(out), name, with(*f, &tir::PrimFunc::attrs, std::move(attrs)));
   }
   return out;
 }
@@ -98,7 +98,7 @@ ModuleRef place_scheduled_functions(const ModuleRef& module, const PassContext& 
     const tir::PrimFuncRef f = cast<tir::PrimFunc>(func);
     auto at = module->functions.find(name);
     if (f && at != module->functions.end())
-      out = with_function(out, name, with(f, &tir::PrimFunc::attrs, Attrs(at->second->attrs)));
+      out = with_function(std::move(out), name, with(f, &tir::PrimFunc::attrs, Attrs(at->second->attrs)));
   }
   return out;
 }

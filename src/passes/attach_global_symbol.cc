@@ -18,8 +18,8 @@ ModuleRef attach_global_symbol(const ModuleRef& module, const PassContext&) {
   const std::string prefix = string_attr(module->attrs, "system_lib_prefix").value_or("");
   for (const auto& [name, func] : module->functions) {
     if (string_attr(func->attrs, "global_symbol") == (func.as<tir::PrimFunc>() ? prefix + name : name)) continue;
-    if (const auto* f = func.as<tir::PrimFunc>()) out = with_function(out, name, named(*f, prefix + name));
-    if (const auto* f = func.as<relax::Function>()) out = with_function(out, name, named(*f, name));
+    if (const auto* f = func.as<tir::PrimFunc>()) out = with_function(std::move(out), name, named(*f, prefix + name));
+    if (const auto* f = func.as<relax::Function>()) out = with_function(std::move(out), name, named(*f, name));
   }
   return out;
 }

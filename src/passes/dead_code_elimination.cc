@@ -62,7 +62,7 @@ ModuleRef dead_code_elimination(const ModuleRef& module, const PassContext&) {
   for (const auto& [name, func] : module->functions) {
     FuncRef f = cast<Function>(func);
     if (!f) continue;
-    if (FuncRef lean = without_unused(f); lean != f) out = with_function(out, name, lean);
+    if (FuncRef lean = without_unused(f); lean != f) out = with_function(std::move(out), name, lean);
   }
   return without_unused_functions(out);
 }

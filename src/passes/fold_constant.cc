@@ -172,7 +172,7 @@ ModuleRef fold_constant(const ModuleRef& module, const PassContext& ctx) {
     FuncRef f = cast<Function>(func);
     if (!f) continue;
     if (FuncRef folded = Folder(module, ctx).run(f); folded != f)
-      out = with_function(out, name, without_unused(folded));
+      out = with_function(std::move(out), name, without_unused(folded));
   }
   return out;
 }

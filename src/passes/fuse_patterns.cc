@@ -125,7 +125,7 @@ ModuleRef fuse_transpose_matmul(const ModuleRef& module, const PassContext& ctx)
       });
   // The functions that the builder made join the rewritten graph.
   for (const auto& [name, func] : builder.module()->functions) {
-    if (!out->functions.count(name)) out = with_function(out, name, func);
+    if (!out->functions.count(name)) out = with_function(std::move(out), name, func);
   }
   return out;
 }

@@ -451,7 +451,7 @@ ModuleRef fuse_tir(const ModuleRef& given, const PassContext& ctx) {
       continue;
     }
     TirFuser fuser(module, *f);
-    out = with_function(out, name, fuser.run());
+    out = with_function(std::move(out), name, fuser.run());
     fused.emplace(name, Fused{fuser.used(), fuser.in_place()});
   }
   if (fused.empty()) return given;
@@ -477,7 +477,7 @@ ModuleRef fuse_tir(const ModuleRef& given, const PassContext& ctx) {
       }
       return list.list() == block.bindings ? ref(block) : with(block, &BindingBlock::bindings, std::move(list.list()));
     });
-    if (rewritten != func) out = with_function(out, name, rewritten);
+    if (rewritten != func) out = with_function(std::move(out), name, rewritten);
   }
   return without_unused_functions(out);
 }

@@ -88,7 +88,7 @@ ModuleRef kill_after_last_use(const ModuleRef& module, const PassContext&) {
       blocks.push_back(with(block, &BindingBlock::bindings, std::move(list.list())));
     }
     f = with(f, &Function::body, RExpr(with(*seq, &SeqExpr::blocks, std::move(blocks))));
-    out = with_function(out, name, f);
+    out = with_function(std::move(out), name, f);
   }
   return out;
 }

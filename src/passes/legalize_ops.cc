@@ -146,7 +146,7 @@ ModuleRef legalize_ops(const ModuleRef& module, const PassContext& ctx) {
   for (const auto& [name, func] : builder.module()->functions) {
     tir::PrimFuncRef f = cast<tir::PrimFunc>(func);
     if (!f || module->functions.contains(name)) continue;
-    if (tir::PrimFuncRef other = in_library_form(f); other != f) out = with_function(out, name, other);
+    if (tir::PrimFuncRef other = in_library_form(f); other != f) out = with_function(std::move(out), name, other);
   }
   return out;
 }

@@ -62,7 +62,7 @@ class Lifter {
     }
     for (const User& u : users) find_lifted(u);
     ModuleRef out = module_;
-    for (const User& u : users) out = with_function(out, u.name, rewritten(u));
+    for (const User& u : users) out = with_function(std::move(out), u.name, rewritten(u));
     return with_function(out, "transform_params", transform_function());
   }
 

@@ -161,7 +161,7 @@ ModuleRef annotate_tir_op_pattern(const ModuleRef& module, const PassContext&) {
     if (!f || has_attr(f->attrs, "op_pattern")) continue;
     Attrs attrs = f->attrs;
     attrs["op_pattern"] = int_imm(static_cast<int64_t>(op_pattern_of(*f)));
-    out = with_function(out, name, with(*f, &PrimFunc::attrs, std::move(attrs)));
+    out = with_function(std::move(out), name, with(*f, &PrimFunc::attrs, std::move(attrs)));
   }
   return out;
 }

@@ -38,7 +38,7 @@ ModuleRef remove_purity_checking(const ModuleRef& module, const PassContext&) {
             return with_sinfo(relax::call(call.args[0], std::move(args), call.attrs, call.sinfo_args), call.sinfo);
           return with_sinfo(relax::call(op_ref("invoke_closure"), call.args, call.attrs, call.sinfo_args), call.sinfo);
         });
-    if (f != cast<Function>(func)) out = with_function(out, name, f);
+    if (f != cast<Function>(func)) out = with_function(std::move(out), name, f);
   }
   return out;
 }

@@ -100,7 +100,7 @@ ModuleRef with_library_calls(const ModuleRef& module, const std::map<std::string
               op_ref("call_dps_packed"), {extern_func("vm.builtin.dnnl"), relax::tuple(args)}, {}, call.sinfo_args),
           call.sinfo);
     });
-    if (after != f) out = with_function(out, name, after);
+    if (after != f) out = with_function(std::move(out), name, after);
   }
   return out;
 }
@@ -134,16 +134,19 @@ ModuleRef run_codegen(const ModuleRef& module, const PassContext& ctx) {
   if (offloaded.empty()) return module;
   ModuleRef parts = sator::with(module, &Module::functions, std::move(functions));
   parts = legalize_ops(fuse_transpose_matmul(parts, ctx), ctx);
-  for (const auto& [name, func] : callers) parts = with_function(parts, name, func);
+  for (const auto& [name, func] : callers) parts = with_function(std::move(parts), name, func);
   parts = dead_code_elimination(parts, ctx);  // transposed matrices that the products now read as they lie
-  for (const auto& [name, attrs] : offloaded)
-    if (parts->functions.contains(name))
-      parts = with_function(parts, name, with_attrs(parts->functions.at(name), {{"Primitive", int_imm(1)}}, {}));
+  for (const auto& [name, attrs] : offloaded) {
+    if (!parts->functions.contains(name)) continue;
+    const Func marked = with_attrs(parts->functions.at(name), {{"Primitive", int_imm(1)}}, {});
+    parts = with_function(std::move(parts), name, marked);
+  }
   ModuleRef out = fuse_tir(parts, ctx);
   for (auto& [name, attrs] : offloaded) {
     if (!out->functions.contains(name)) continue;  // nobody called it
     attrs["op_pattern"] = int_imm(static_cast<int64_t>(OpPattern::opaque));
-    out = with_function(out, name, with_attrs(out->functions.at(name), attrs, {}));
+    const Func marked = with_attrs(out->functions.at(name), attrs, {});
+    out = with_function(std::move(out), name, marked);
   }
   return operations.empty() ? out : with_library_calls(out, operations);
 }

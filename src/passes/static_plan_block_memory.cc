@@ -322,7 +322,7 @@ ModuleRef static_plan_block_memory(const ModuleRef& module, const PassContext& c
     Planner planner(module, f, ctx);
     bool allocates = false;
     walk(f, [&](const Op& op) { allocates |= op.name == "builtin.alloc_tensor"; });
-    if (allocates) out = with_function(out, name, planner.run());
+    if (allocates) out = with_function(std::move(out), name, planner.run());
   }
   return out;
 }

@@ -32,7 +32,7 @@ Pass over_programs(const LowerPass& lower) {
       tir::PrimFuncRef program = cast<tir::PrimFunc>(func);
       if (!program) continue;
       if (tir::PrimFuncRef lowered = run_lower_pass(step, program, options); lowered != program)
-        out = with_function(out, name, lowered);
+        out = with_function(std::move(out), name, lowered);
     }
     return out;
   };

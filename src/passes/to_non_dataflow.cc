@@ -25,7 +25,7 @@ ModuleRef to_non_dataflow(const ModuleRef& module, const PassContext&) {
           if (!bindings.empty()) blocks.push_back(make<BindingBlock>(std::move(bindings), false));
           return with(seq, &SeqExpr::blocks, std::move(blocks));
         });
-    if (rewritten != f) out = with_function(out, name, rewritten);
+    if (rewritten != f) out = with_function(std::move(out), name, rewritten);
   }
   return out;
 }

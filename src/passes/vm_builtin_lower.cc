@@ -87,7 +87,7 @@ ModuleRef vm_builtin_lower(const ModuleRef& module, const PassContext&) {
     FuncRef f = cast<Function>(func);
     if (!f) continue;
     FuncRef rewritten = transform(f, [&](const RCall& call) -> NodeRef { return lowered(call, module); });
-    if (rewritten != f) out = with_function(out, name, rewritten);
+    if (rewritten != f) out = with_function(std::move(out), name, rewritten);
   }
   return out;
 }

@@ -280,7 +280,7 @@ class ShapeLowerer {
       for (int64_t i : now) ready_.insert(i);
       std::string name = fresh_name(module_, "shape_func");
       tir::PrimFuncRef f = shape_function(now);
-      module_ = with_function(module_, name, f);
+      module_ = with_function(std::move(module_), name, f);
       out.run(with_sinfo(relax::call(global_var(name, info_of(*f)), {heap_}), tuple_info({})));
     }
     std::vector<Later> later;
@@ -404,7 +404,7 @@ ModuleRef vm_shape_lower(const ModuleRef& module, const PassContext& ctx) {
   for (const auto& [name, func] : module->functions) {
     if (FuncRef f = cast<Function>(func)) {
       FuncRef lowered = ShapeLowerer(out, name, f, names_places, trusts_weights).run();
-      out = with_function(out, name, lowered);
+      out = with_function(std::move(out), name, lowered);
     }
   }
   return out;

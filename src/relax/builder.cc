@@ -52,14 +52,14 @@ RExpr BlockBuilder::add_function(Func func, const std::string& name) {
   }
   if (!same.empty()) return function(*std::ranges::min_element(same));
   std::string fresh = sator::fresh_name(module_, name);
-  module_ = with_function(module_, fresh, std::move(func));
+  module_ = with_function(std::move(module_), fresh, std::move(func));
   known_functions_.emplace(hash, fresh);
   return function(fresh);
 }
 
 void BlockBuilder::update_function(const std::string& name, Func func) {
   if (!known_functions_.empty()) known_functions_.emplace(structural_hash(func), name);
-  module_ = with_function(module_, name, std::move(func));
+  module_ = with_function(std::move(module_), name, std::move(func));
 }
 
 // ---- Scopes and blocks ----

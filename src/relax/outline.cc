@@ -93,7 +93,7 @@ ModuleRef rewrite_dataflow_blocks(
       return blocks == seq.blocks ? ref(seq) : with(seq, &SeqExpr::blocks, std::move(blocks));
     });
     if (outliner) out = outliner->module();
-    if (rewritten.get() != f) out = with_function(out, name, rewritten);
+    if (rewritten.get() != f) out = with_function(std::move(out), name, rewritten);
   }
   return out;
 }
@@ -291,7 +291,7 @@ Binding Outliner::outlined(const BindingBlockRef& block, const Group& group, con
   }
   if (name.empty()) {
     name = fresh_name(module_, group.name);
-    module_ = with_function(module_, name, func);
+    module_ = with_function(std::move(module_), name, func);
   }
   RExpr callee = global_var(name, info_of(*func));
   if (outputs.size() == 1)

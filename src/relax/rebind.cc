@@ -23,7 +23,7 @@ ModuleRef rewrite_bindings(const ModuleRef& module, sator::FunctionRef<void(cons
     FuncRef f = cast<Function>(func);
     if (!f) continue;
     FuncRef rewritten = rewrite_bindings(f, rewrite);
-    if (rewritten != f) out = with_function(out, name, rewritten);
+    if (rewritten != f) out = with_function(std::move(out), name, rewritten);
   }
   return out;
 }

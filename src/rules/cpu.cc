@@ -103,7 +103,7 @@ ModuleRef schedule_for_cpu(const ModuleRef& module, const target::CpuLevel& leve
     Attrs attrs = done->attrs;
     attrs["tir.is_scheduled"] = int_imm(1);
     attrs.erase(kLayoutTrace);
-    out = with_function(out, name, with(done, &tir::PrimFunc::attrs, std::move(attrs)));
+    out = with_function(std::move(out), name, with(done, &tir::PrimFunc::attrs, std::move(attrs)));
   }
   return out;
 }

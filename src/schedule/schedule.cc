@@ -47,9 +47,9 @@ PrimFuncRef Schedule::func() const {
 
 const Sites& Schedule::sites() const {
   PrimFuncRef f = func();
-  if (sites_of_ != f.get()) {
+  if (sites_of_ != f) {
     sites_ = std::make_shared<const Sites>(f->body);
-    sites_of_ = f.get();
+    sites_of_ = f;
   }
   return *sites_;
 }
@@ -171,7 +171,9 @@ void Schedule::replace(const Stmt& old, Stmt replacement) {
 
 void Schedule::replace_body(Stmt body) { replace_func(with(func(), &PrimFunc::body, std::move(body))); }
 
-void Schedule::replace_func(PrimFuncRef func) { module_ = with_function(module_, func_name_, std::move(func)); }
+void Schedule::replace_func(PrimFuncRef func) {
+  module_ = with_function(std::move(module_), func_name_, std::move(func));
+}
 
 void Schedule::require(std::optional<Reason> reason) const {
   if (reason) fail(std::move(*reason));

@@ -107,7 +107,7 @@ class Schedule {
   ModuleRef module_;
   std::string func_name_;
   mutable std::shared_ptr<const Sites> sites_;
-  mutable const NodeBase* sites_of_ = nullptr;
+  mutable tir::PrimFuncRef sites_of_;
   mutable Findings<arith::IterMap> binding_maps_;
   Trace trace_;
   std::vector<Step> open_steps_;

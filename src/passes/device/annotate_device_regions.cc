@@ -36,7 +36,7 @@ ModuleRef annotate_device_regions(const ModuleRef& module, const PassContext&) {
             .hint = "run BindTarget before"});
     if (!host_of(target)) continue;
     Stmt body = annotated(f->body, without_host(target));
-    if (body != f->body) out = with_function(out, name, with(*f, &PrimFunc::body, body));
+    if (body != f->body) out = with_function(std::move(out), name, with(*f, &PrimFunc::body, body));
   }
   return out;
 }

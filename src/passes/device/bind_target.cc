@@ -48,7 +48,7 @@ ModuleRef bind_target(const ModuleRef& module, const PassContext& ctx) {
     } else {
       attrs.emplace("target", target);
     }
-    if (attrs != f->attrs) out = with_function(out, name, with(*f, &PrimFunc::attrs, std::move(attrs)));
+    if (attrs != f->attrs) out = with_function(std::move(out), name, with(*f, &PrimFunc::attrs, std::move(attrs)));
   }
   return out;
 }

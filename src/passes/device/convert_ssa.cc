@@ -99,13 +99,13 @@ ModuleRef convert_ssa(const ModuleRef& module, const PassContext&) {
     if (!f) continue;
     if (defines_twice(*f)) {
       f = with(f, &tir::PrimFunc::body, Renamer().run(f->body));
-      out = with_function(out, name, f);
+      out = with_function(std::move(out), name, f);
     }
     std::unordered_set<const Var*> own = tir::defined_in(*f);
     if (std::ranges::any_of(own, [&](const Var* v) { return taken.contains(v); })) {
       f = tir::fresh_function(f);
       own = tir::defined_in(*f);
-      out = with_function(out, name, f);
+      out = with_function(std::move(out), name, f);
     }
     taken.insert(own.begin(), own.end());
   }

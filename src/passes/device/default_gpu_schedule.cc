@@ -82,7 +82,7 @@ ModuleRef default_gpu_schedule(const ModuleRef& module, const PassContext& ctx) 
     }
     Attrs attrs = f->attrs;
     attrs["tir.is_scheduled"] = bool_imm(true);
-    out = with_function(out, name, with(scheduled, &tir::PrimFunc::attrs, std::move(attrs)));
+    out = with_function(std::move(out), name, with(scheduled, &tir::PrimFunc::attrs, std::move(attrs)));
   }
   return out;
 }

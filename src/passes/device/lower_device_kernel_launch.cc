@@ -143,11 +143,12 @@ ModuleRef lower_device_kernel_launch(const ModuleRef& module, const PassContext&
   Launcher launcher(*module);
   ModuleRef out = module;
   for (const auto& [name, func] : module->functions) {
-    if (PrimFuncRef f = cast<PrimFunc>(func)) out = with_function(out, name, launcher.with_launches(name, f));
+    if (PrimFuncRef f = cast<PrimFunc>(func))
+      out = with_function(std::move(out), name, launcher.with_launches(name, f));
   }
   const ModuleRef lowered = out;
   for (const auto& [name, func] : lowered->functions) {
-    if (PrimFuncRef f = cast<PrimFunc>(func)) out = with_function(out, name, launcher.with_marks(name, f));
+    if (PrimFuncRef f = cast<PrimFunc>(func)) out = with_function(std::move(out), name, launcher.with_marks(name, f));
   }
   return out;
 }

@@ -78,7 +78,7 @@ ModuleRef make_unpacked_api(const ModuleRef& module, const PassContext&) {
     });
     PrimFuncRef g = body == f->body ? ref(*f) : with(*f, &PrimFunc::body, body);
     if (changed.contains(name)) g = unpacked(*g, host_to_be(name, *f));
-    if (g.get() != f) out = with_function(out, name, g);
+    if (g.get() != f) out = with_function(std::move(out), name, g);
   }
   return out;
 }

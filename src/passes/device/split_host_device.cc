@@ -47,7 +47,7 @@ class Splitter {
     func.ret_dtype = called ? i32 : DType::Void();
     func.attrs = std::move(attrs);
     std::string name = fresh_name(module_, name_ + "_kernel");
-    module_ = with_function(module_, name, fresh_function(PrimFuncRef(new PrimFunc(func))));
+    module_ = with_function(std::move(module_), name, fresh_function(PrimFuncRef(new PrimFunc(func))));
     std::vector<Expr> args(used.vars.begin(), used.vars.end());
     Expr launched = call(func.ret_dtype, "global:" + name, std::move(args));
     if (!called) return make<Evaluate>(launched);

@@ -23,7 +23,7 @@ ModuleRef with_functions(const ModuleRef& module, const std::string& pass, const
       fail({.what = text(pass, ": the module has another function ", name, " already"),
             .needs = text("the name ", name, " for the function that the pass adds"),
             .hint = "rename the module's own, or leave the pass out"});
-    out = with_function(out, name, func);
+    out = with_function(std::move(out), name, func);
   }
   return out;
 }

@@ -217,7 +217,7 @@ ModuleRef annotate_codegen(const ModuleRef& module) {
     RExpr body = make<SeqExpr>(
         std::vector<BindingBlockRef>{make<BindingBlock>(std::vector<Binding>{b}, false)}, RExpr(result), f->ret);
     FuncRef whole = with_local_composites(module, make<Function>(params, body, f->ret, true, Attrs()));
-    out = with_function(out, outer, published(whole, outer, backend));
+    out = with_function(std::move(out), outer, published(whole, outer, backend));
     renamed[name] = outer;
   }
   if (renamed.empty()) return module;
@@ -229,7 +229,7 @@ ModuleRef annotate_codegen(const ModuleRef& module) {
       auto at = renamed.find(v.name);
       return at == renamed.end() ? NodeRef(&v) : NodeRef(sator::with(v, &GlobalVar::name, at->second));
     });
-    if (g != f) out = with_function(out, name, g);
+    if (g != f) out = with_function(std::move(out), name, g);
   }
   return without_composites(out);
 }

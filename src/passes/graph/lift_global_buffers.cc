@@ -120,7 +120,7 @@ ModuleRef lift_global_buffers(const ModuleRef& module, const PassContext&) {
   }
   if (programs.empty()) return module;
   ModuleRef out = module;
-  for (const auto& [name, f] : programs) out = with_function(out, name, with_parameters(*f, lifted_of(*f)));
+  for (const auto& [name, f] : programs) out = with_function(std::move(out), name, with_parameters(*f, lifted_of(*f)));
   return rewrite_functions(
       out, [&](const FuncRef& f, BlockBuilder& builder) { return BufferLifter(builder, programs).function(*f); });
 }

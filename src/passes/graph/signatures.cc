@@ -66,7 +66,7 @@ ModuleRef with_new_parameters(
   }
   if (changed.empty()) return module;
   ModuleRef out = module;
-  for (const auto& [name, its] : changed) out = with_function(out, name, its.func);
+  for (const auto& [name, its] : changed) out = with_function(std::move(out), name, its.func);
   return rewrite_functions(out, [&](const FuncRef& f, BlockBuilder& b) {
     FuncRef g = Callers(b, changed).function(*f);
     return g == f ? f : without_unused(g);
@@ -273,7 +273,7 @@ ModuleRef remove_unused_outputs(const ModuleRef& module, const PassContext&) {
         with(with(f, &Function::body, RExpr(with(with(*seq, &SeqExpr::body, body), &SeqExpr::sinfo, body->sinfo))),
              &Function::ret,
              body->sinfo);
-    out = with_function(out, name, without_unused(lean));
+    out = with_function(std::move(out), name, without_unused(lean));
     kept[name] = {used->begin(), used->end()};
   }
   if (kept.empty()) return module;

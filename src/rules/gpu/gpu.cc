@@ -121,7 +121,7 @@ ModuleRef schedule_for_gpu(const ModuleRef& module, const TargetConfigRef& targe
     if (!done) continue;
     Attrs attrs = done->attrs;
     attrs["tir.is_scheduled"] = int_imm(1);
-    out = with_function(out, name, with(done, &tir::PrimFunc::attrs, std::move(attrs)));
+    out = with_function(std::move(out), name, with(done, &tir::PrimFunc::attrs, std::move(attrs)));
   }
   return out;
 }
