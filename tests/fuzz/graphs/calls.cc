@@ -46,11 +46,18 @@ std::string drawn_attr(Draw& draw, const std::string& op, const std::string& nam
       {"largest", flag},
       {"center", flag},
       {"scale", flag},
+      {"training", flag},
+      {"out_int32", flag},
+      {"right", flag},
       {"nn.attention.scale", [](Draw&) { return std::string("0.5"); }},
       {"nn.attention_bias.scale", [](Draw&) { return std::string("0.5"); }},
       {"k", [](Draw& d) { return sator::text(d.from(0, 3)); }},
       {"ret_type", [](Draw& d) { return "\"" + d.of<std::string>({"both", "values", "indices"}) + "\""; }},
       {"alpha", [](Draw&) { return std::string("0.25"); }},
+      {"beta", [](Draw& d) { return d.of<std::string>({"1.0", "0.5"}); }},
+      {"threshold", [](Draw&) { return std::string("20.0"); }},
+      {"upscale_factor", [](Draw& d) { return sator::text(d.from(1, 2)); }},
+      {"indexing", [](Draw& d) { return "\"" + d.of<std::string>({"ij", "xy"}) + "\""; }},
       {"pad_mode", [](Draw&) { return std::string("\"constant\""); }},
       {"pad_width", [](Draw& d) { return some_ints(d, 0, 2, 2 * d.from(0, 3)); }},
       {"epsilon", [](Draw& d) { return d.of<std::string>({"0.001", "0.1"}); }},
@@ -226,6 +233,32 @@ std::string at_rows(GraphText& g, bool scatters) {
   shape[0] = rows;
   return out + ", " + g.param(shape, sator::text(x.dtype));
 }
+/// Values from 0 to 2 as indices along the first axis.
+std::string indexed(GraphText& g) {
+  TensorVar x = g.any_value();
+  if (x.shape.empty() || !is_number(x.shape[0]) || number(x.shape[0]) < 3) return "";
+  return x.name + ", (" + g.param(g.random_shape(), "int64") + ",)";
+}
+/// A tensor and what is put in the place of a slice along its first axis.
+std::string slice_replaced(GraphText& g) {
+  TensorVar x = g.any_value();
+  if (!can_be_param(x.shape) || x.shape.empty() || !is_number(x.shape[0])) return "";
+  const int64_t start = g.draw.from(0, 2), end = g.draw.from(start, 6), step = g.draw.from(1, 2);
+  const int64_t extent = number(x.shape[0]), last = std::min(end, extent), first = std::min(start, extent);
+  std::vector<std::string> shape = x.shape;
+  shape[0] = sator::text(std::max<int64_t>(0, (last - first + step - 1) / step));
+  return sator::text(
+      x.name, ", ", g.param(shape, sator::text(x.dtype)), ", ", start, ", ", end, ", ", step, ", axis=0");
+}
+/// The slopes of each channel.
+std::string with_slopes(GraphText& g) {
+  TensorVar x =
+      g.value([](const TensorVar& v) { return v.dtype.is_float() && !v.shape.empty() && can_be_param(v.shape); });
+  if (x.shape.empty() || !x.dtype.is_float()) return "";
+  const int64_t axis = g.draw.below(static_cast<int64_t>(x.shape.size()));
+  const std::vector<std::string> slopes{x.shape[static_cast<size_t>(axis)]};
+  return sator::text(x.name, ", ", g.param(slopes, sator::text(x.dtype)), ", axis=", axis);
+}
 std::string shifted(GraphText& g) {
   TensorVar x = g.value([](const TensorVar& v) { return v.dtype.is_integer(); }, "int32");
   return sator::text(x.name, ", R.const(", g.draw.from(0, 7), ", \"", x.dtype, "\")");
@@ -358,6 +391,33 @@ const std::map<std::string, InputDraw>& input_rows() {
        [](GraphText& g) {
          return sator::text(g.draw.from(-2, 2), ", ", g.draw.from(-2, 6), ", ", g.draw.of<int64_t>({1, 2, -1, -2}));
        }},
+      {"eye",
+       [](GraphText& g) { return sator::text(g.draw.from(1, 4), ", ", g.draw.from(1, 4), ", ", g.draw.from(-2, 2)); }},
+      {"eye_like",
+       [](GraphText& g) {
+         TensorVar x = g.value([](const TensorVar& v) { return v.shape.size() == 2; });
+         return x.shape.size() == 2 ? sator::text(x.name, ", ", g.draw.from(-2, 2)) : std::string();
+       }},
+      {"hamming_window",
+       [](GraphText& g) { return sator::text(g.draw.from(1, 6), ", ", g.draw.one_in(2) ? "True" : "False"); }},
+      {"meshgrid",
+       [](GraphText& g) {
+         const std::string x = g.param(std::vector<std::string>{g.draw.of<std::string>({"n", "2", "3"})}, "float32");
+         const std::string y = g.param(std::vector<int64_t>{g.draw.from(1, 4)}, "float32");
+         return "(" + x + ", " + y + ")";
+       }},
+      {"bucketize",
+       [](GraphText& g) {
+         TensorVar x = g.value([](const TensorVar& v) { return !v.dtype.is_bool(); });
+         return x.name + ", " + g.param(std::vector<int64_t>{g.draw.from(1, 4)}, sator::text(x.dtype));
+       }},
+      {"index_tensor", indexed},
+      {"slice_scatter", slice_replaced},
+      {"nn.prelu", with_slopes},
+      {"nn.pixel_shuffle",
+       [](GraphText& g) {
+         return g.param(std::vector<int64_t>{g.draw.from(1, 2), 4, g.draw.from(1, 3), g.draw.from(1, 3)}, "float32");
+       }},
       {"reshape", reshaped},
       {"permute_dims", permuted},
       {"layout_transform", with_index_map},
@@ -430,6 +490,25 @@ const std::map<std::string, InputDraw>& input_rows() {
          std::string p = g.param(std::vector<std::string>{n, "3"}, "float32");
          std::string out = p + ", " + g.param(std::vector<std::string>{n}, "int64");
          return g.draw.one_in(2) ? out + ", " + g.param(std::vector<int64_t>{3}, "float32") : out;
+       }},
+      {"grad.nll_loss_backward",
+       [](GraphText& g) {
+         const std::string n = g.draw.of<std::string>({"2", "n", "1"});
+         const std::string reduction = g.draw.of<std::string>({"mean", "sum", "none"});
+         std::vector<std::string> grad;
+         if (reduction == "none") grad.push_back(n);
+         std::string out = g.param(grad, "float32");
+         out += ", " + g.param(std::vector<std::string>{n, "3"}, "float32");
+         out += ", " + g.param(std::vector<std::string>{n}, "int64");
+         if (g.draw.one_in(2)) out += ", " + g.param(std::vector<int64_t>{3}, "float32");
+         return out + ", reduction=\"" + reduction + "\"";
+       }},
+      {"grad.take_backward",
+       [](GraphText& g) {
+         const std::vector<int64_t> x{g.draw.from(3, 5), g.draw.from(1, 3)}, indices{g.draw.from(1, 4)};
+         std::string out = g.param(std::vector<int64_t>{indices[0], x[1]}, "float32");
+         out += ", " + g.param(x, "float32");
+         return out + ", " + g.param(indices, "int64") + ", axis=0";
        }},
       {"nn.layer_norm", [](GraphText& g) { return norm(g, 2); }},
       {"nn.rms_norm", [](GraphText& g) { return norm(g, 1); }},

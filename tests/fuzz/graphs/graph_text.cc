@@ -35,7 +35,7 @@ const std::set<std::string_view> kJumps = {
     "floor_divide", "astype",     "wrap_param",  "quantize",    "multinomial_from_uniform",
     "logical_and",  "logical_or", "logical_xor", "logical_not", "isnan",
     "isinf",        "isfinite",   "full_like",   "mod",         "floor_mod",
-    "atan2",        "median",     "masked_fill"};
+    "atan2",        "median",     "masked_fill", "bucketize"};
 /// Ops that move, pick or add elements: what they make of exact tensors is exact.
 const std::set<std::string_view> kExact = {"add",
                                            "subtract",
@@ -73,6 +73,14 @@ const std::set<std::string_view> kExact = {"add",
                                            "ones_like",
                                            "zeros_like",
                                            "arange",
+                                           "eye",
+                                           "eye_like",
+                                           "meshgrid",
+                                           "size",
+                                           "index_tensor",
+                                           "slice_scatter",
+                                           "nn.batch_flatten",
+                                           "nn.pixel_shuffle",
                                            "collapse_sum_like",
                                            "collapse_sum_to"};
 
