@@ -20,6 +20,7 @@ LIMIT_S = 20  # of one call: a longer one hangs
 MODULES = ("sator", "sator.arith", "sator.dlight", "sator.dlight.gpu", "sator.dlight.base", "sator.error", "sator.ir", "sator.nd", "sator.relax", "sator.relax.analysis",
            "sator.relax.dpl", "sator.relax.frontend.nn", "sator.relax.frontend.torch", "sator.relax.op", "sator.relax.op.nn", "sator.relax.op.image",
            "sator.relax.training.loss", "sator.relax.training.optimizer", "sator.relax.training.utils", "sator.relax.transform", "sator.relax.utils",
+           "sator.relax.testing", "sator.script.printer.doc", "sator.script.printer.doc_printer",
            "sator.runtime", "sator.script", "sator.target", "sator.te", "sator.te.schedule", "sator.testing", "sator.tir", "sator.tir.analysis", "sator.tir.data_layout",
            "sator.tir.ir_builder", "sator.tir.schedule", "sator.tir.stmt_functor", "sator.topi", "sator.topi.nn", "sator.topi.utils", "sator.driver", "sator.transform")
 
@@ -85,6 +86,7 @@ def objects():
             "Var": lambda: mod["main"].params[0], "Target": lambda: sator.Target("llvm"), "Loop": loop, "Layout": lambda: tir.layout("NC"),
             "BijectiveLayout": lambda: tir.bijective_layout("NC", "CN"), "Trace": lambda: tir.Schedule(mod["add"]).trace,
             "SGD": lambda: relax.training.optimizer.SGD(1), "Pass": lambda: relax.transform.FuseOps(), "PassContext": sator.transform.PassContext,
+            "ObjectPath": sator.runtime.ObjectPath.root, "IdDoc": lambda: sator.script.printer.doc.IdDoc("x"),
             "wildcard": relax.dpl.wildcard, "ExecBuilder": relax.ExecBuilder, "PyExprMutator": relax.PyExprMutator}
 
 

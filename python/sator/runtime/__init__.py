@@ -1,8 +1,9 @@
 """What runs compiled programs: devices, tensors, the virtual machine, functions of Python's that programs call."""
 from sator.nd import NDArray  # noqa: F401
-from sator.runtime import container  # noqa: F401
+from sator.runtime import container, object_path  # noqa: F401
 from sator.runtime.device import cpu, cuda, device, metal, opencl, rocm, vulkan  # noqa: F401
 from sator.runtime.functions import get_global_func, register_func  # noqa: F401
+from sator.runtime.object_path import ObjectPath  # noqa: F401
 from sator.runtime.shape import ShapeTuple  # noqa: F401
 from sator.runtime.values import DataType, convert  # noqa: F401
 from sator.runtime.vm import Module, VirtualMachine, load_module  # noqa: F401

@@ -7,8 +7,12 @@ from sator.script.decorators import from_source, ir_module, parse, prim_func  # 
 
 
 def __getattr__(name):
+    import importlib
+
     from sator import paths
 
+    if name == "printer":
+        return importlib.import_module("sator.script.printer")
     deep = paths.submodule("sator.script", name)
     if deep is not None:
         return deep
