@@ -465,7 +465,8 @@ def run_case(case, helpers):
             raise Failed(f"it is {str(got)[:200]}")
     elif kind == "expr_print":
         text = str(evaluated(case["expr"], case, names))
-        if not (text == case["after"] if case.get("op", "==") == "==" else case["after"] in text):
+        wanted = case.get("after", "")  # an empty text is left out
+        if not (text == wanted if case.get("op", "==") == "==" else wanted in text):
             raise Failed(f"it prints {text}")
     elif kind == "expr_equal":
         a, b = (evaluated(case[key], case, names) for key in ("lhs", "rhs")) if "lhs" in case else (
