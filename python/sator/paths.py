@@ -16,11 +16,11 @@ _TABLE = {
     "dlight.base": "dlight.base.schedule_rule dlight.base.transform",
     "dlight.gpu": "dlight.gpu.fallback dlight.gpu.gemv dlight.gpu.general_reduction dlight.gpu.low_batch_gemv dlight.gpu.reduction "
                   "dlight.gpu.rmsnorm dlight.gpu.transpose",
-    "ir": "ir.base ir.expr ir.function ir.global_info ir.op runtime.object",
+    "ir": "ir.base ir.expr ir.function ir.global_info ir.op ir.type runtime.object",
     "transform": "ir.transform",
     "driver": "driver.build_module",
     "ir.instrument": "instrument",
-    "relax": "relax.expr relax.struct_info",
+    "relax": "relax.expr relax.struct_info relax.ty",
     "relax.analysis": "relax.analysis.analysis",
     "relax.frontend.torch": "relax.frontend.torch.fx_translator",
     "relax.op": "relax.op.base relax.op.binary relax.op.create relax.op.datatype relax.op.index relax.op.linear_algebra relax.op.manipulate "

@@ -1,6 +1,7 @@
-"""The tree of a graph as text."""
+"""The tree of a graph as text, and the types of its expressions."""
 import unittest
 
+import sator
 from sator import relax, tir
 from sator.relax.testing import dump_ast
 from sator.relax.testing.ast_printer import ASTPrinter
@@ -58,6 +59,32 @@ class Trees(unittest.TestCase):
             self.assertTrue(plain(node).startswith(text), plain(node))
         with self.assertRaisesRegex(TypeError, "an expression of a graph"):
             dump_ast(3)
+
+
+class Types(unittest.TestCase):
+    def test_what_struct_info_says(self):
+        x = relax.Var("x", relax.TensorStructInfo((2, tir.Var("n", "int64")), "int8"))
+        self.assertEqual(x.checked_type, relax.DynTensorType(2, "int8"))
+        self.assertEqual(relax.Tuple([x, relax.ShapeExpr([1, 2])]).checked_type, relax.TupleType([relax.DynTensorType(2, "int8"), relax.ShapeType(2)]))
+        self.assertEqual(relax.PrimValue(3).checked_type, sator.ir.PrimType("int64"))
+        func = relax.Function([x], relax.SeqExpr([], x), relax.TensorStructInfo(dtype="int8", ndim=2))
+        self.assertEqual(func.checked_type, relax.FuncType([relax.DynTensorType(2, "int8")], relax.DynTensorType(2, "int8")))
+        with self.assertRaisesRegex(ValueError, "normalize"):
+            relax.Var("y").checked_type
+
+    def test_equality_and_text(self):
+        kinds = [relax.ShapeType(), relax.ShapeType(1), relax.ObjectType(), relax.PackedFuncType(), relax.DynTensorType(1), relax.DynTensorType(1, "int8"), relax.TupleType([]),
+                 relax.TupleType([relax.ObjectType()]), relax.FuncType([], relax.ObjectType()), sator.ir.PrimType("int8"), sator.ir.PointerType(sator.ir.PrimType("int8"))]
+        self.assertEqual(len(set(kinds)), len(kinds))
+        self.assertTrue(sator.ir.structural_equal(relax.ShapeType(2), relax.ShapeType(ndim=2)))
+        with self.assertRaisesRegex(ValueError, "ndim=1"):
+            sator.ir.assert_structural_equal(relax.ShapeType(2), relax.ShapeType(1))
+        self.assertEqual(str(sator.ir.TupleType([sator.ir.PrimType("int8")])), "T.Tuple(T.int8)")
+        self.assertEqual(relax.FuncType([relax.ObjectType(), relax.DynTensorType(1)], relax.TupleType([relax.ShapeType(0)]))._relax_script(),
+                         'R.Callable((R.Object, R.Tensor(ndim=1, dtype="float32")), R.Tuple(R.Shape(ndim=0)))')
+        for make in (lambda: relax.ShapeType("a"), lambda: relax.DynTensorType(-2), lambda: relax.TupleType([3]), lambda: relax.FuncType([], None)):
+            with self.assertRaisesRegex(TypeError, "needs:"):
+                make()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ Array, Dict, Range, VDevice = _core.ir.Array, _core.ir.Dict, _core.ir.Range, _co
 
 from sator.ir.equality import assert_structural_equal, structural_equal, structural_hash  # noqa: E402,F401
 from sator.ir.module import IRModule  # noqa: E402,F401
+from sator.ir.types import FuncType, PointerType, PrimType, TupleType, Type  # noqa: E402,F401
 from sator.ir import node_json  # noqa: E402
 
 
@@ -30,47 +31,6 @@ class _TargetConfig:
         return other == self if isinstance(other, Target) else isinstance(other, _core.ir.TargetConfig) and self.same_as(other)
 
     __hash__ = Object.__hash__
-
-
-class PrimType:
-    """The type of scalars of a dtype, which tir.Var takes as it takes the dtype."""
-
-    def __init__(self, dtype):
-        self.dtype = str(dtype)
-
-    def _variable(self, name):
-        return _core.make_var(name, self.dtype, False)
-
-    def __eq__(self, other):
-        return isinstance(other, PrimType) and other.dtype == self.dtype
-
-    def __hash__(self):
-        return hash(self.dtype)
-
-    def __repr__(self):
-        return f"T.{self.dtype}"
-
-
-class PointerType:
-    """The type of pointers to elements of a PrimType: tir.Var("p", ir.PointerType(ir.PrimType("float32"), "shared"))."""
-
-    def __init__(self, element_type, storage_scope=""):
-        if not isinstance(element_type, PrimType):
-            raise TypeError(f"PointerType: {element_type!r} is a {type(element_type).__name__}\n  needs: ir.PrimType(dtype)")
-        self.element_type, self.storage_scope = element_type, storage_scope
-
-    def _variable(self, name):
-        return _core.pointer(name, self.element_type.dtype, self.storage_scope or "global")
-
-    def __eq__(self, other):
-        return isinstance(other, PointerType) and (other.element_type, other.storage_scope) == (self.element_type, self.storage_scope)
-
-    def __hash__(self):
-        return hash((self.element_type, self.storage_scope))
-
-    def __repr__(self):
-        scope = f', "{self.storage_scope}"' if self.storage_scope else ""
-        return f'T.handle("{self.element_type.dtype}"{scope})'
 
 
 add_constructors(_core.ir, node_docs.IR, constructors.IR)

@@ -3,10 +3,13 @@ import keyword
 import re
 
 from sator import _core
+from sator.ir.types import Type
 
 
 def structural_equal(lhs, rhs, map_free_vars=False):
     """Whether two programs state the same: names do not matter, definitions are matched by position."""
+    if isinstance(lhs, Type):
+        return lhs == rhs
     lhs, rhs = _program(lhs), _program(rhs)
     return type(lhs) is type(rhs) and _core.structural_equal(lhs, rhs, map_free_vars)
 
@@ -22,6 +25,8 @@ def assert_structural_equal(lhs, rhs, map_free_vars=False):
     """
     if structural_equal(lhs, rhs, map_free_vars):
         return
+    if isinstance(lhs, Type):
+        raise ValueError(f"the types differ\n  left:  {lhs}\n  right: {rhs}")
     lhs, rhs = _program(lhs), _program(rhs)
     if type(lhs) is not type(rhs):
         raise ValueError(f"the left side is a {type(lhs).__name__}, the right side a {type(rhs).__name__}")

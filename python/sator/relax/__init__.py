@@ -303,7 +303,9 @@ def const(value, dtype=None):
     return _core.constant(_core.copy_of(numpy.ascontiguousarray(array).reshape(array.shape)))
 
 
+from sator.ir.types import FuncType, TupleType, Type  # noqa: E402,F401
 from sator.relax import expr_functor, op  # noqa: E402,F401
+from sator.relax.types import DynTensorType, ObjectType, PackedFuncType, ShapeType  # noqa: E402,F401
 from sator.relax.block_builder import BlockBuilder  # noqa: E402,F401
 from sator.relax.exec_builder import ExecBuilder  # noqa: E402,F401
 from sator.relax.pipeline import get_pipeline, register_pipeline  # noqa: E402,F401

@@ -1,5 +1,6 @@
 """The tree of a graph as text: which nodes it has, and their fields."""
 from sator import _core
+from sator.ir.types import Type
 
 R = _core.relax
 
@@ -63,21 +64,13 @@ class ASTPrinter:
             raise TypeError(f"visit_struct_info_: {info!r} is a {type(info).__name__}\n  needs: struct_info")
         return self._node(type(info).__name__, fields)
 
-    def _type(self, info):
-        """What struct_info says without shapes, by the names that graphs gave types before there was struct_info."""
-        if isinstance(info, R.ShapeStructInfo):
-            return self._node("ShapeType", {"ndim": info.ndim})
-        if isinstance(info, R.PrimStructInfo):
-            return self._node("PrimType", {"dtype": info.dtype})
-        if isinstance(info, R.TensorStructInfo):
-            return self._node("DynTensorType", {"ndim": info.ndim, **({"dtype": info.dtype} if info.dtype else {})})
-        if isinstance(info, R.TupleStructInfo):
-            return self._node("TupleType", {"fields": self._list(map(self._type, info.fields))})
-        if isinstance(info, R.FuncStructInfo) and info.params is None:
-            return self._node("PackedFuncType", {})
-        if isinstance(info, R.FuncStructInfo):
-            return self._node("FuncType", {"arg_types": self._list(map(self._type, info.params)), "ret_type": self._type(info.ret)})
-        return self._node("ObjectType", {})
+    def visit_type_(self, type_node):
+        """The text of a type. Errors: TypeError for anything else."""
+        if not isinstance(type_node, Type):
+            raise TypeError(f"visit_type_: {type_node!r} is a {type(type_node).__name__}\n  needs: a type, as expr.checked_type gives it")
+        fields = {name: getattr(type_node, name) for name in type_node._fields if getattr(type_node, name) != ""}
+        return self._node(type(type_node).__name__, {
+            name: self._list(map(self.visit_type_, v)) if isinstance(v, tuple) else self.visit_type_(v) if isinstance(v, Type) else v for name, v in fields.items()})
 
     def _annotations(self, expr):
         """The struct_info of an expression, as asked for; functions by a name and operators have none."""
@@ -85,7 +78,7 @@ class ASTPrinter:
         if info is None:
             return {}
         return {**({"struct_info": self.visit_struct_info_(info)} if self.include_struct_info_annotations else {}),
-                **({"checked_type_": self._type(info)} if self.include_type_annotations else {})}
+                **({"checked_type_": self.visit_type_(expr.checked_type)} if self.include_type_annotations else {})}
 
     def _exprs(self, exprs):
         return self._list(map(self.visit_expr, exprs))
