@@ -307,6 +307,7 @@ def holds(op, got, case, names):
             pass
     if op == "in":
         return wanted in got
+    wanted = wanted._node() if hasattr(wanted, "_node") else wanted
     a, b = plain(got), plain(wanted)
     if isinstance(a, list) and isinstance(b, list) and any(isinstance(x, np.ndarray) for x in a + b):
         return len(a) == len(b) and all(np.allclose(x, y, rtol=1e-5, atol=1e-6) for x, y in zip(a, b))
@@ -474,7 +475,8 @@ def run_case(case, helpers):
         a, b = (evaluated(case[key], case, names) for key in ("lhs", "rhs")) if "lhs" in case else (
             evaluated(case["expr"], case, names), Shared(names).value(with_scripts(case["after"], case, names)))
         a, b = plain(a), plain(b)
-        equal = sator.ir.structural_equal(a, b, map_free_vars=True) if hasattr(a, "same_as") and hasattr(b, "same_as") else a == b
+        nodes = all(hasattr(v, "same_as") for side in (a, b) for v in (side if isinstance(side, list) and side else [side]))
+        equal = sator.ir.structural_equal(a, b, map_free_vars=True) if nodes else a == b
         if not equal:
             raise Failed(f"{a} and {b}")
     elif kind in ("expr_error", "transform_error"):

@@ -7,7 +7,7 @@ from sator.ir.types import Type
 
 
 def structural_equal(lhs, rhs, map_free_vars=False):
-    """Whether two programs state the same: names do not matter, definitions are matched by position."""
+    """Whether two programs, expressions, types, or lists of them state the same: names do not matter, definitions are matched by position."""
     if isinstance(lhs, Type):
         return lhs == rhs
     lhs, rhs = _program(lhs), _program(rhs)
@@ -74,6 +74,8 @@ def _underlined(number, left, right):
 
 
 def _program(value):
+    if isinstance(value, (list, tuple)):  # one node, so that a variable is the same one in all of them
+        return _core.make(_core.ir.Array, [[_program(v) for v in value]])
     if hasattr(type(value), "_node"):  # R.Tensor((4,), "float32") outside of a program
         return value._node()
     return value if isinstance(value, _core.Object) else _core.expr(value)

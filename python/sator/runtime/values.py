@@ -11,7 +11,10 @@ class DataType(str):
 
     @property
     def _parts(self):
-        kind, bits, lanes = re.fullmatch(r"([a-z_]+(?:\d+m\d+_float)?|e\dm\d_float)(\d*)(?:x(\d+))?", self).groups()
+        found = re.fullmatch(r"([a-z_]+(?:\d+m\d+_float)?|e\dm\d_float)(\d*)(?:x(\d+))?", self)
+        if found is None:
+            raise ValueError(f"{self} has no fixed number of lanes\n  needs: a dtype such as float32 or int8x4")
+        kind, bits, lanes = found.groups()
         return kind, int(bits or (1 if kind == "bool" else 64)), int(lanes or 1)
 
     type_code = property(lambda self: _CODES[self._parts[0]], doc="TVM's number of the kind.")

@@ -80,7 +80,9 @@ class _IntImm:
 @extends(_core.tir.FloatImm)
 class _FloatImm:
     def __init__(self, dtype, value, span=None):
-        _core.Object.__init__(self, _core.const(value, dtype))
+        if "float" not in str(dtype):
+            raise ValueError(f"FloatImm: the dtype {dtype}\n  needs: a floating dtype\n  hint:  IntImm, or tir.const")
+        _core.Object.__init__(self, const(value, dtype))
 
 
 _buffer_map = _core.tir.PrimFunc.buffer_map.fget
@@ -404,11 +406,22 @@ globals().update({name: cls for name, cls in vars(_core.tir).items() if not name
 
 
 def const(value, dtype=None, span=None):
-    """A constant; without a dtype int32 (int64 where the value needs it), float32 or bool."""
+    """A constant; without a dtype that of a NumPy scalar, else int32 or float32, 64 bits where the value needs them, or bool.
+
+    Errors: ValueError for a finite number that the dtype cannot hold.
+    """
     if dtype is None:
-        dtype = "bool" if isinstance(value, bool) else "float32" if isinstance(value, float) else getattr(value, "dtype", None) or (
-            "int32" if -(2**31) <= value < 2**31 else "int64")
+        dtype = getattr(value, "dtype", None) or ("bool" if isinstance(value, bool) else "int32" if isinstance(value, int) and -(2**31) <= value < 2**31
+                                                  else "int64" if isinstance(value, int) else "float64" if _LARGEST["float32"] < abs(value) < float("inf") else "float32")
+    largest = _LARGEST.get(str(dtype))
+    if largest is not None and isinstance(value, (int, float)) and largest < abs(value) < float("inf"):
+        raise ValueError(f"const: {value} is outside of {dtype}\n  needs: a number from {-largest:g} to {largest:g}, or an infinity")
     return _core.const(value, str(dtype))
+
+
+# The largest finite number of each dtype, as it is written: IEEE 754, bfloat16, and "FP8 formats for deep learning" (Micikevicius et al., 2022).
+_LARGEST = {"float16": 65504.0, "float32": 3.4028235e38, "bfloat16": 3.3895313892515355e38, "float8_e4m3fn": 448.0, "e4m3_float8": 448.0,
+            "float8_e5m2": 57344.0, "e5m2_float8": 57344.0}
 
 
 def min(a, b, *more):  # noqa: A001

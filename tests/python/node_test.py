@@ -1,0 +1,77 @@
+"""Constants of each dtype, equality of lists, and whether programs for GPUs touch memory by threads alone."""
+import unittest
+
+import numpy as np
+
+import sator
+from sator import tir
+from sator.script import tir as T
+
+
+class Constants(unittest.TestCase):
+    def test_dtypes_that_values_have(self):
+        for value, dtype in ((1, "int32"), (2**31, "int64"), (True, "bool"), (1.5, "float32"), (1e39, "float64"), (np.float64(1.5), "float64"), (np.int8(1), "int8"),
+                             (tir.IntImm("int16", 4), "int16"), (float("inf"), "float32")):
+            self.assertEqual(tir.const(value).dtype, dtype, value)
+
+    def test_what_a_dtype_holds(self):
+        for dtype in ("float16", "float32"):
+            largest = float(np.finfo(dtype).max)
+            self.assertEqual(tir.const(-largest, dtype).value, -largest)
+            self.assertEqual(tir.const(float("inf"), dtype).value, float("inf"))
+            for make in (lambda d, v: tir.const(v, d), tir.FloatImm):
+                with self.assertRaisesRegex(ValueError, "is outside of " + dtype):
+                    make(dtype, largest * 1.001)
+        with self.assertRaisesRegex(ValueError, "floating dtype"):
+            tir.FloatImm("int32", 1.0)
+
+    def test_sizes(self):
+        self.assertEqual(sator.DataType("int8x4").itemsize(), 4)
+        with self.assertRaisesRegex(ValueError, "fixed number of lanes"):
+            sator.DataType("int32xvscalex4").itemsize()
+
+
+class Lists(unittest.TestCase):
+    def test_structural_equal(self):
+        n, m = tir.Var("n", "int32"), tir.Var("m", "int32")
+        equal = sator.ir.structural_equal
+        self.assertTrue(equal([n, n + 1], [n, n + 1]))
+        self.assertFalse(equal([n], [n, n]) or equal([n], n) or equal([n], [m]))
+        self.assertTrue(equal([n, n + m], [m, m + n], map_free_vars=True))
+        self.assertFalse(equal([n, n], [n, m], map_free_vars=True))
+
+
+@T.prim_func
+def twice(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in T.thread_binding(8, "threadIdx.x"):
+        B[i] = A[i]
+    for i in range(8):
+        B[i] = B[i] + T.float32(1)
+
+
+@T.prim_func
+def by_threads(A: T.Buffer((8,), "float32")):
+    x = T.launch_thread("threadIdx.x", 8)
+    A[x] = A[x] + T.float32(1)
+
+
+class Memory(unittest.TestCase):
+    def test_verify_memory(self):
+        def on(func, kind):
+            return func.with_attr("target", sator.target.Target(kind))
+
+        verify = tir.analysis.verify_memory
+        self.assertFalse(verify(on(twice, "cuda")))
+        self.assertTrue(verify(on(twice, "llvm")) and verify(on(by_threads, "cuda")) and verify(on(by_threads, "vulkan")))
+        self.assertTrue(verify(on(twice, "cuda").with_attr("calling_conv", 2)))
+        mod = sator.IRModule({"f": on(by_threads, "cuda")})
+        self.assertTrue(sator.ir.structural_equal(tir.transform.VerifyMemory()(mod), mod))
+        with self.assertRaisesRegex(sator.TVMError, "function f touches B outside of threads"):
+            tir.transform.VerifyMemory()(sator.IRModule({"f": on(twice, "opencl")}))
+        for wrong, error in ((twice, ValueError), (3, TypeError)):
+            with self.assertRaisesRegex(error, "needs:"):
+                verify(wrong)
+
+
+if __name__ == "__main__":
+    unittest.main()
