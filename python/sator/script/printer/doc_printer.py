@@ -26,7 +26,7 @@ def to_python_script(doc, indent_spaces=4, print_line_numbers=False, num_context
       num_context_lines   how many lines are kept on each side of those underlined; None: all. Of others a line says how many they are
       path_to_underline   ObjectPaths: of each, the documents are underlined whose source_paths have the longest prefix of it
 
-    Comments are not underlined.
+    Comments are not underlined. Brackets stand wherever Python would read another program without them: `(a < b) < c`, `(a if b else c) if d else e`.
     Errors: TypeError for arguments of other kinds; ValueError for a comment of several lines behind a statement of one, and for operands that an operator does not take.
     """
     paths = [] if path_to_underline is None else [path_to_underline] if isinstance(path_to_underline, ObjectPath) else path_to_underline
