@@ -67,6 +67,7 @@ class Types(unittest.TestCase):
         self.assertEqual(x.checked_type, relax.DynTensorType(2, "int8"))
         self.assertEqual(relax.Tuple([x, relax.ShapeExpr([1, 2])]).checked_type, relax.TupleType([relax.DynTensorType(2, "int8"), relax.ShapeType(2)]))
         self.assertEqual(relax.PrimValue(3).checked_type, sator.ir.PrimType("int64"))
+        self.assertEqual([relax.StringImm("a").checked_type, relax.DataTypeImm("int8").checked_type], [relax.ObjectType()] * 2)
         func = relax.Function([x], relax.SeqExpr([], x), relax.TensorStructInfo(dtype="int8", ndim=2))
         self.assertEqual(func.checked_type, relax.FuncType([relax.DynTensorType(2, "int8")], relax.DynTensorType(2, "int8")))
         with self.assertRaisesRegex(ValueError, "normalize"):

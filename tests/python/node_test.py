@@ -31,6 +31,16 @@ class Constants(unittest.TestCase):
             sator.DataType("int32xvscalex4").itemsize()
 
 
+class Iterators(unittest.TestCase):
+    def test_by_name_and_bounds(self):
+        axis = tir.IterVar((tir.const(2, "int64"), 10), "k", tir.IterVar.CommReduce)
+        self.assertEqual((axis.var.name, axis.var.dtype, axis.dom.extent.value, axis.iter_type), ("k", "int64", 8, tir.IterVar.CommReduce))
+        var = tir.Var("i", "int32")
+        self.assertTrue(tir.IterVar(sator.ir.Range(4), var, 0).var.same_as(var))
+        with self.assertRaisesRegex(TypeError, "begin and end"):
+            tir.IterVar((1, 2, 3), "i", 0)
+
+
 class Lists(unittest.TestCase):
     def test_structural_equal(self):
         n, m = tir.Var("n", "int32"), tir.Var("m", "int32")

@@ -91,6 +91,15 @@ class _PrimValue:
         _core.Object.__init__(self, _core.graph_expr(value))
 
 
+class _OfObjects:
+    @property
+    def struct_info(self):
+        """R.Object: no other struct_info tells texts and dtypes from other values."""
+        return _core.make(_core.relax.ObjectStructInfo, [])
+
+
+extends(_core.relax.StringImm)(_OfObjects)
+extends(_core.relax.DataTypeImm)(_OfObjects)
 _op_name = _core.relax.Op.name.fget
 
 

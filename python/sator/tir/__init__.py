@@ -297,10 +297,15 @@ class _IterVar:
 
     def __init__(self, dom, var, iter_type, thread_tag="", span=None):
         kinds = {self.DataPar: 0, self.CommReduce: 1, self.Ordered: 2, self.DimInfo: 3}
+        if isinstance(dom, (list, tuple)):
+            if len(dom) != 2:
+                raise TypeError(f"IterVar: dom = {dom!r} has {len(dom)} parts\n  needs: a Range, or its begin and end")
+            dom = ir.Range(*dom)
+        if isinstance(var, str):  # a name of a new variable
+            var = Var(var, dom.extent.dtype if isinstance(dom, ir.Range) else "int32")
         if iter_type == self.ThreadIndex:
             made = _core.make(_core.tir.ThreadAxis, [var, thread_tag])
         elif iter_type in kinds:
-            dom = ir.Range(*dom) if isinstance(dom, (list, tuple)) else dom
             made = _core.make(_core.tir.IterVar, [dom, var, kinds[iter_type]])
         else:
             raise ValueError(f"an iterator of type {iter_type}\n  needs: DataPar, ThreadIndex, CommReduce, Ordered or DimInfo")
