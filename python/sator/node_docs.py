@@ -73,6 +73,8 @@ RELAX = {
     "DataflowVar": "A variable that is visible in its dataflow block only.",
     "ExternDecl": "An ExternFunc as a member of a module.",
     "ExternFunc": "A function outside of the module: one of the runtime's or a registered one.",
+    "DTensorStructInfo": "What is known of a tensor on the devices of a mesh: the tensor's, the mesh, and how it is placed.",
+    "DeviceMesh": "Devices as a grid: its shape, and their numbers (a list or a range).",
     "FuncStructInfo": "What is known of a function: the struct info of its parameters (None: unknown) and of its result.",
     "Function": "A graph function; `body` is a SeqExpr. relax.BlockBuilder makes one line by line.",
     "GlobalVar": "A function of the module, by name.",

@@ -505,7 +505,7 @@ def _joined(op, conditions):
 
 
 AXIS_SEPARATOR = _IndexMap.AXIS_SEPARATOR
-_language = {name.split(".")[0] for name in _core.script_names()}
+_language = {name.split(".")[0] for name in _core.script_names()} - {"call_tir"}  # calls a program of its module: only scripts have those
 
 
 _LAYOUTS = ("BijectiveLayout", "Layout", "bijective_layout", "layout")
