@@ -6,9 +6,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <iostream>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "base/error.h"
 #include "base/interrupt.h"
@@ -62,6 +65,7 @@ class LanguageModel {
     GeneratedText made;
     {
       const WithoutGil released;
+      const Turn turn(*this);
       session_->reset();
       bool stopped = false;
       made = generate_text(*session_, tokenizer(), ids, options, [&](const std::string& piece) {
@@ -86,6 +90,7 @@ class LanguageModel {
     std::optional<Perplexity> p;
     {
       const WithoutGil released;
+      const Turn turn(*this);
       const std::vector<int32_t> stream = llm::token_stream_of(folder_, text, "the text");
       const int64_t tokens = window_tokens.value_or(std::min(kWindowTokens, model_.limits.context_window));
       const std::vector<Window> all = windows_of(stream, tokens, windows, stride);
@@ -105,6 +110,7 @@ class LanguageModel {
   /// float32 [tokens, vocabulary]
   NDArray logits(const std::vector<int32_t>& ids) {
     const WithoutGil released;
+    const Turn turn(*this);
     const auto rows = static_cast<int64_t>(ids.size()), columns = model_.limits.vocab_size;
     Ref<runtime::Tensor> out = runtime::Tensor::empty({rows, columns}, f32);
     session_->reset();
@@ -121,6 +127,29 @@ class LanguageModel {
   double bits_per_weight() const { return model_.size.bits_per_weight(); }
 
  private:
+  /// The one call that uses the cache; calls of other threads wait for it, without Python's lock.
+  /// Errors: a callback of a call that runs makes another.
+  class Turn {
+   public:
+    explicit Turn(LanguageModel& model) : model_(model) {
+      if (model_.running_in_ == std::this_thread::get_id())
+        fail({.what = "a callback calls the language model that called it",
+              .needs = "one call at a time: its sequence is in the model's cache",
+              .hint = "end the text first (return False), or open a second LM"});
+      model_.turns_.lock();
+      model_.running_in_ = std::this_thread::get_id();
+    }
+    ~Turn() {
+      model_.running_in_ = std::thread::id();
+      model_.turns_.unlock();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    LanguageModel& model_;
+  };
+
   /// Read when text first needs it: a model whose ids are given may have none.
   const Tokenizer& tokenizer() const {
     if (!tokenizer_) tokenizer_.emplace(load_tokenizer(folder_));
@@ -131,6 +160,8 @@ class LanguageModel {
   mutable std::optional<Tokenizer> tokenizer_;
   llm::OpenModel model_;
   std::optional<Session> session_;
+  std::mutex turns_;
+  std::atomic<std::thread::id> running_in_;
 };
 
 /// What a command says while it works, line by line.

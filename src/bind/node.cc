@@ -251,6 +251,7 @@ NodeRef attribute_of(nb::handle o) {
     return make<Array>(std::move(items));
   }
   if (PyDict_Check(o.ptr())) {
+    const NestedList nested;
     Attrs items;
     for (auto [key, value] : nb::cast<nb::dict>(o))
       items.emplace(nb::cast<std::string>(nb::str(key)), attribute_of(value));

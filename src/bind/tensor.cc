@@ -162,6 +162,7 @@ runtime::Value value_of(nb::handle o) {
   if (PyFloat_Check(o.ptr())) return runtime::Value(nb::cast<double>(o));
   if (PyUnicode_Check(o.ptr())) return runtime::Value(nb::cast<std::string>(o));
   if (PyList_Check(o.ptr()) || PyTuple_Check(o.ptr())) {
+    const NestedList nested;
     std::vector<runtime::Value> fields;
     for (nb::handle item : nb::iter(o)) fields.push_back(value_of(item));
     return runtime::Tuple::of(std::move(fields));

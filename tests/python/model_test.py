@@ -77,6 +77,28 @@ class Model(unittest.TestCase):
         with self.assertRaises(OverflowError):
             self.lm.generate("Once upon a time", max_tokens=50, on_text=wrong)
 
+    def test_calls_take_turns(self):
+        prompt = "Once upon a time"
+        alone = self.lm.generate(prompt, max_tokens=12)
+        row = self.lm.logits([1, 2, 3])
+        for inner in (lambda: self.lm.generate(prompt, max_tokens=2), lambda: self.lm.logits([1, 2, 3])):
+            with self.assertRaisesRegex(RuntimeError, "a callback calls the language model that called it"):
+                self.lm.generate(prompt, max_tokens=12, on_text=lambda piece: inner() and None)
+        self.assertEqual(self.lm.generate(prompt, max_tokens=12), alone)
+        seen = []
+
+        def both():
+            seen.append((self.lm.generate(prompt, max_tokens=12), self.lm.logits([1, 2, 3])))
+
+        threads = [threading.Thread(target=both) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([text for text, _ in seen], [alone] * 4)
+        for _, logits in seen:
+            np.testing.assert_array_equal(logits, row)
+
     def test_ctrl_c_ends_a_generation(self):
         timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
         timer.start()
