@@ -55,7 +55,7 @@ ModuleRef with_schedule(const ModuleRef& module, const ScheduleText& schedule) {
 Compiled build_program(const ModuleRef& module, const std::vector<ScheduleText>& schedules, CompileOptions options,
                        const std::filesystem::path& path) {
   options.keeps_parameters = true;
-  options.scheduled = scheduled_by(schedules, module);
+  for (auto& [name, func] : scheduled_by(schedules, module)) options.scheduled.insert_or_assign(name, func);
   Compiled compiled = compile(module, options);
   Json kernels = Json::object();
   for (const rules::AppliedSchedule& s : compiled.schedules)
