@@ -239,6 +239,7 @@ Expr Rewriter::visit_compare(const Expr& e, Kind kind) {
     }
     return rewrite_not(fold_not(rewrite_eq(make<EQ>(o.a, o.b))));
   }
+  if (o.a->dtype.is_float()) return current;  // a <= b is no !(b < a) where one is a NaN
   // a <= b: the rules are about `<`. They come before the proof, so that 6 <= x * 4 becomes 2 <= x.
   Expr result = rewrite_not(fold_not(rewrite_lt(make<LT>(o.b, o.a))));
   const LE* le = result.as<LE>();
@@ -322,6 +323,10 @@ Expr Rewriter::rewrite_not(const Expr& e) {
   if (kind_of(e) != Kind::logical_not) return e;
   if (e->dtype.lanes > 1)
     if (Expr r = rules::compare_vector().set.apply(e, *this)) return r;
+  // Of floats only == and != have an opposite: with a NaN neither x < y nor y <= x holds.
+  const Expr& inner = static_cast<const Not&>(*e).a;
+  if (const Kind kind = kind_of(inner); is_compare(kind) && kind != Kind::eq && kind != Kind::ne)
+    if (operands(*inner, kind).a->dtype.is_float()) return e;
   Expr r = rules::logical_not().set.apply(e, *this);
   return r ? r : e;
 }

@@ -253,5 +253,18 @@ TEST(Analyzer, NamesTheRulesItApplies) {
   EXPECT_EQ(names, std::vector<std::string>{"max-plus-min"});
 }
 
+// With a NaN neither x < y nor y <= x holds.
+TEST(Analyzer, AComparisonOfFloatsIsNotTurnedRound) {
+  Analyzer analyzer;
+  const Expr x = make_var("x", f32), y = make_var("y", f32), i = make_var("i", i32), j = make_var("j", i32);
+  for (const Expr& e : {lt(x, y), le(x, y), gt(x, y), ge(x, y)}) {
+    const Expr negated = make<Not>(e);
+    EXPECT_EQ(kind_of(analyzer.simplify(negated)), Kind::logical_not);
+    EXPECT_EQ(kind_of(analyzer.simplify(make<Not>(negated))), kind_of(analyzer.simplify(e)));
+  }
+  EXPECT_EQ(kind_of(analyzer.simplify(make<Not>(eq(x, y)))), Kind::ne);
+  EXPECT_EQ(kind_of(analyzer.simplify(make<Not>(lt(i, j)))), Kind::le);
+}
+
 }  // namespace
 }  // namespace sator::arith
