@@ -121,11 +121,57 @@ std::vector<Expr> map_shape(const IndexMap& map, const std::vector<Expr>& shape,
 
 namespace {
 
+/// The splits of each iterator in these sums and in what they are sums of.
+void collect_splits(const IterSum& sum, std::vector<MarkSplits::Entry>& out) {
+  for (const IterSplit& split : sum.args) {
+    auto at = std::ranges::find(out, split.source, &MarkSplits::Entry::mark);
+    if (at != out.end()) {
+      at->splits.push_back(split);
+      continue;
+    }
+    out.push_back({split.source, {split}});
+    if (split.source->is_sum()) collect_splits(split.source->sum, out);
+  }
+}
+
+/// Whether the splits are all digits of the iterator, so that they tell each of its values from the others.
+bool are_all_digits(const MarkSplits::Entry& iterator, Analyzer& analyzer) {
+  PooledVector<IterSplit> left = iterator.splits;
+  const Expr& extent = iterator.mark->extent;
+  Expr period = one_of(iterator.mark->dtype());
+  bool reaches_extent = false;
+  while (!left.empty()) {
+    auto next = std::ranges::find_if(
+        left, [&](const IterSplit& split) { return analyzer.prove_equal(split.lower_factor, period); });
+    if (next == left.end()) return false;
+    // Not by the product of all extents: (n // k) * k == n is hard to prove of symbols.
+    const bool divides = proves_divisible(extent, period, analyzer);
+    const Expr rest = divides ? ifloordiv(extent, period) : iceildiv(extent, period);
+    reaches_extent = analyzer.prove_equal(next->extent, rest);
+    period = imul(period, next->extent);
+    left.erase(next);
+  }
+  return reaches_extent;
+}
+
+/// Why two points of the box go to one; "" if none do.
+std::string not_injective(const std::vector<IterSum>& indices, Analyzer& analyzer) {
+  std::vector<MarkSplits::Entry> iterators;
+  for (const IterSum& sum : indices) collect_splits(sum, iterators);
+  for (const MarkSplits::Entry& e : iterators) {
+    if (are_all_digits(e, analyzer)) continue;
+    const Expr value = e.mark->is_sum() ? to_expr(e.mark->sum, analyzer) : e.mark->expr;
+    return text("several values of ", value, " get the same indices");
+  }
+  return "";
+}
+
 InverseMap invert(const IndexMap& map, const Region& ranges, IterMapLevel level, Analyzer& analyzer) {
   need_rank(map, ranges.size());
   if (map.inverse_index_map) return {map.inverse_index_map, bool_imm(false), ""};
   IterMap found = detect_iter_map(map.final_indices, ranges_of(map, ranges), nullptr, level, analyzer, false);
   if (!found.ok()) return {nullptr, nullptr, found.error};
+  if (std::string why = not_injective(found.indices, analyzer); !why.empty()) return {nullptr, nullptr, why};
   std::vector<VarRef> outputs;
   std::vector<Expr> values;
   for (size_t i = 0; i < map.final_indices.size(); ++i) {

@@ -160,6 +160,46 @@ INSTANTIATE_TEST_SUITE_P(
                "o1 == 0 and o0 * 4 + o2 < 5"},
         Padded{{"i"}, {"i // 4", "i % 4"}, {"o0 * 4 + o1"}, {3}, {1, 4}, "EQ(3, o1)"}));
 
+struct Apart {
+  std::vector<std::string> inputs, forward;
+  std::vector<int64_t> shape;
+};
+
+class MapsOfBoxes : public testing::TestWithParam<Apart> {};
+
+/// There is an inverse where no two points of the box go to one: counted point by point.
+TEST_P(MapsOfBoxes, InvertibleWhereInjective) {
+  const Apart& p = GetParam();
+  Names n;
+  Analyzer a;
+  IndexMapRef m = map_of(p.inputs, p.forward, n);
+  std::set<std::vector<int64_t>> images;
+  size_t points = 1;
+  for (int64_t e : p.shape) points *= static_cast<size_t>(e);
+  for (size_t i = 0; i < points; ++i) {
+    Values in;
+    auto rest = static_cast<int64_t>(i);
+    for (size_t d = p.shape.size(); d-- > 0; rest /= p.shape[d]) in[m->initial_indices[d]] = rest % p.shape[d];
+    std::vector<int64_t> image;
+    for (const Expr& e : m->final_indices) image.push_back(*evaluate(e, in));
+    images.insert(image);
+  }
+  InverseMap back = non_surjective_inverse(*m, box(p.shape), a);
+  EXPECT_EQ(back.ok(), images.size() == points) << back.error;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    IndexMap, MapsOfBoxes,
+    testing::Values(Apart{{"i", "j"}, {"i // 2", "j"}, {8, 8}}, Apart{{"i", "j"}, {"i % 4", "j"}, {8, 8}},
+                    Apart{{"i", "j"}, {"i % 8", "j"}, {8, 8}}, Apart{{"i", "j"}, {"i // 8", "i % 4", "j"}, {16, 8}},
+                    Apart{{"i", "j"}, {"(i * 8 + j) // 4"}, {8, 8}},
+                    Apart{{"i", "j"}, {"(i * 8 + j) // 4", "j % 2"}, {8, 8}}, Apart{{"i"}, {"i // 4"}, {14}},
+                    Apart{{"i"}, {"i % 4"}, {14}}, Apart{{"i"}, {"i % 4"}, {3}},
+                    Apart{{"i"}, {"i // 4", "i % 2"}, {14}}, Apart{{"i"}, {"i // 12", "i // 4 % 3"}, {22}},
+                    Apart{{"i"}, {"i // 12", "i // 4 % 3", "i % 4"}, {22}},
+                    Apart{{"i"}, {"i // 12", "i % 12 // 4", "i % 12 % 4"}, {22}},
+                    Apart{{"i"}, {"i // 4 // 3", "i // 4 % 3"}, {20}}, Apart{{"i"}, {"(i + 1) // 4"}, {14}}));
+
 TEST(IndexMap, DynamicSize) {
   Names n;
   Analyzer a;
@@ -173,6 +213,11 @@ TEST(IndexMap, DynamicSize) {
   EXPECT_TRUE(same(shape[0], parse_expr("(N - N % (-4)) // 4", n))) << show(shape[0]);
   Expr expected = a.simplify(parse_expr("N % (-4) != 0 and (p == N // 4 and q >= N % 4)", n));
   EXPECT_TRUE(same(a.simplify(back.padding_predicate), expected)) << show(back.padding_predicate);
+  EXPECT_FALSE(non_surjective_inverse(*map_of({"k"}, {"k // 4"}, n), {range_of(size)}, a).ok());
+  const Region sixteen = {range_of(int_imm(16))};
+  EXPECT_EQ(non_surjective_inverse(*map_of({"k"}, {"k // N", "k % N"}, n), sixteen, a).error, "");
+  EXPECT_FALSE(non_surjective_inverse(*map_of({"k"}, {"k // N"}, n), sixteen, a).ok());
+  EXPECT_FALSE(non_surjective_inverse(*map_of({"k"}, {"k % N"}, n), sixteen, a).ok());
 }
 
 }  // namespace

@@ -140,9 +140,12 @@ void do_transform_layout(Schedule& s, BlockHandle block, BufferSelector which, I
     for (const Expr& extent : old->shape) box.push_back(range_of(extent));
     inverse = arith::non_surjective_inverse(*map, box, analyzer);
     if (!inverse.ok())
-      s.fail({.what = text("the map cannot be undone: ", inverse.error),
-              .needs = "a map that keeps different elements apart",
-              .hint = "pass assume_injective_transform=True if you know that it does"});
+      s.fail(
+          {.what = text("the map cannot be undone: ", inverse.error),
+           .needs = "a map that keeps different elements apart",
+           .hint =
+               "add outputs for what is lost, as in i // 4, i % 4; or pass assume_injective_transform=True if you know "
+               "that nothing is"});
   }
   Expr padding = assume_injective ? bool_imm(false) : analyzer.simplify(inverse.padding_predicate);
   if (!is_zero(padding) && pad_value.is_none())
