@@ -31,6 +31,29 @@ class Formulas(unittest.TestCase):
         _, got = run([x, topi.argmax(x, axis=1)], values, np.zeros(3, "int32"))
         np.testing.assert_array_equal(got, values.argmax(1))
 
+    def test_scans_and_scatters_of_int32_shapes(self):
+        """Loops count in the dtype of the extents that they run over."""
+        x = te.placeholder((3, 5), name="x")
+        values = self.rng.standard_normal((3, 5)).astype("float32")
+        before = np.hstack([np.zeros((3, 1)), values.cumsum(1)[:, :-1]])
+        for out, expected in ((topi.cumsum(x, 1), values.cumsum(1)), (topi.cumprod(x, 0), values.cumprod(0)),
+                              (topi.cumsum(x, 1, "float32", True), before), (topi.cumsum(x), values.cumsum())):
+            got = run([x, out], values, np.zeros(expected.shape, "float32"))[1]
+            np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+        at, new = te.placeholder((3, 1), "int64", "at"), te.placeholder((3, 1), name="new")
+        where, what = np.array([[4], [0], [2]]), np.array([[1], [2], [3]], "float32")
+        expected = values.copy()
+        np.put_along_axis(expected, where, what, 1)
+        got = run([x, at, new, topi.scatter_elements(x, at, new, axis=1)], values, where, what, np.zeros_like(values))[3]
+        np.testing.assert_array_equal(got, expected)
+        row = te.placeholder((2, 5), name="row")
+        rows = te.placeholder((2, 1), "int64", "rows")
+        expected = values.copy()
+        expected[[2, 0]] = values[:2]
+        got = run([x, rows, row, topi.scatter_nd(x, rows, row)], values, np.array([[2], [0]]), values[:2].copy(),
+                  np.zeros_like(values))[3]
+        np.testing.assert_array_equal(got, expected)
+
     def test_reducer(self):
         n = 7
         index, value = te.placeholder((3, n), "int32", "index"), te.placeholder((3, n), "float32", "value")

@@ -110,7 +110,7 @@ Tensor compute_take_backward(const TakeGradAttrs& a, const TeInputs& in) {
     std::vector<VarRef> loops;
     Indices i;
     for (size_t d = 0; d < shape.size(); ++d) {
-      loops.push_back(make_var(text(prefix, d), i64));
+      loops.push_back(make_var(text(prefix, d), shape[d]->dtype));
       i.push_back(loops.back());
     }
     tir::Stmt s = body(i);

@@ -151,7 +151,7 @@ Tensor compute_scan(const ScanAttrs& a, const TeInputs& in) {
     std::vector<VarRef> loops;
     Indices i;
     for (size_t d = 0; d < x.shape().size(); ++d) {
-      loops.push_back(make_var(text("i", d), i64));
+      loops.push_back(make_var(text("i", d), x.shape()[d]->dtype));
       i.push_back(loops.back());
     }
     const VarRef& k = loops[along];
@@ -161,7 +161,7 @@ Tensor compute_scan(const ScanAttrs& a, const TeInputs& in) {
     Expr value = cast_to(dtype, load(b[0], source)), previous = load(b[1], before);
     Expr first = a.exclusive ? constant(kProduct ? 1 : 0, dtype) : value;
     Expr next = kProduct ? previous * value : previous + value;
-    tir::Stmt s = tir::store(b[1], if_then_else(eq(k, dim(0)), first, next), i);
+    tir::Stmt s = tir::store(b[1], if_then_else(eq(k, int_imm(0, k->dtype)), first, next), i);
     s = tir::for_loop(k, x.shape()[along], s);
     for (size_t d = loops.size(); d-- > 0;) {
       if (d != along) s = tir::for_loop(loops[d], x.shape()[d], s);
