@@ -188,6 +188,23 @@ Stmt outer_init(const Schedule& s, const BlockRealize& inner, const Stmt& init, 
   return substitute(stmt, fresh_loops);
 }
 
+/// Whether the inner iterators take each of their values once. Else the init, which runs in front of the inner loops, would run
+/// less often than the sum that it begins.
+///   inner_loops  innermost first
+bool is_passed_once(const std::vector<const For*>& inner_loops, const arith::SubspaceDivision& division,
+                    arith::Analyzer& analyzer) {
+  std::vector<Expr> values;
+  arith::RangeMap domain;
+  for (const arith::Division& d : division.bindings) values.push_back(d.inner);
+  for (const For* f : inner_loops) domain.emplace(f->var, make<Range>(f->min, f->extent));
+  if (arith::detect_iter_map(values, domain, division.inner_predicate, arith::IterMapLevel::bijective, analyzer).ok())
+    return true;
+  // Ranges that depend on each other make no such map.
+  return std::ranges::all_of(inner_loops, [&](const For* f) {
+    return is_one(f->extent) || std::ranges::find(values, Expr(f->var)) != values.end();
+  });
+}
+
 /// A block cut in an outer and an inner one.
 struct DividedBlock {
   std::vector<const For*> inner_loops;  ///< innermost first
@@ -249,6 +266,10 @@ MaybeReason cannot_divide(const Schedule& s, int block_site, FunctionRef<bool(in
     return refuse(text("does not divide the predicate of block ", string_literal(block.name->text)),
                   "a predicate of which each part speaks of the loops outside, or of those inside",
                   "split by factors that divide the extent");
+  if (block.init && !is_passed_once(out.inner_loops, out.division, analyzer))
+    return refuse(text("holds loops that begin the reduction of block ", string_literal(block.name->text), " again"),
+                  "inner loops that take each value of the inner iterators once: the init runs once in front of them",
+                  "blockize further in, or decompose_reduction first");
   VarMap first;
   for (const auto& [var, range] : domain) first.emplace(var, range->min);
   out.iters = divide_iterators(block, out.division, first, preserve_unit_iters);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "arith/iter_map.h"
 #include "schedule/edit.h"
 #include "schedule/loops.h"
 #include "schedule/primitives.h"
@@ -86,6 +87,30 @@ MaybeReason unequal_parts(const Schedule& s, const Factoring& plan) {
   return {};
 }
 
+/// Why the loops might take a term of the sum twice, which the parts would then hold both times; nothing if they take each once.
+MaybeReason repeated_terms(const Schedule& s, const Factoring& plan) {
+  const Sites& sites = s.sites();
+  const BlockRealize& realize = *sites[plan.block].realize();
+  arith::RangeMap loops;
+  for (int l : plan.loops) {
+    const For& loop = *sites[l].loop();
+    if (l == plan.loop || feeds(realize, loop.var, true)) loops.emplace(loop.var, make<Range>(loop.min, loop.extent));
+  }
+  std::vector<Expr> terms;
+  for (size_t i = 0; i < realize.values.size(); ++i)
+    if (realize.block->iter_vars[i]->kind == IterKind::reduce) terms.push_back(realize.values[i]);
+  arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, plan.block);
+  // Terms that all differ still do under a predicate.
+  for (const Expr& predicate : {Expr(bool_imm(true)), realize.predicate})
+    if (arith::detect_iter_map(terms, loops, predicate, arith::IterMapLevel::bijective, analyzer).ok()) return {};
+  return refusal_at(s,
+                    plan.loop,
+                    text("loop ", sites[plan.loop].loop()->var->name, " may repeat terms of the reduction"),
+                    "reduction loops that take each value of the reduction axes once",
+                    "choose a loop that feeds a reduction axis, below those that repeat it");
+}
+
 /// The predicate depends on loops that are summed.
 bool depends_on_sum(const Schedule& s, const Factoring& plan) {
   const BlockRealize& realize = *s.sites()[plan.block].realize();
@@ -118,6 +143,7 @@ MaybeReason cannot_rfactor(const Schedule& s, const Loop& loop, int factor_axis,
                   .at = {{sites[plan.loop].stmt, "this loop"}}};
   if (MaybeReason r = unfit_loops(s, plan)) return r;
   if (MaybeReason r = unequal_parts(s, plan)) return r;
+  if (MaybeReason r = repeated_terms(s, plan)) return r;
   if (!init_follows && depends_on_sum(s, plan))
     return Reason{
         .what = text(
