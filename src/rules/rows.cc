@@ -42,6 +42,13 @@ bool shares_operands(const Block& block) {
   return std::ranges::any_of(shared, [&](const VarRef& v) { return v != shared.front(); });
 }
 
+/// Whether an iterator has a loop: blockize leaves it one value, and puts its loop into the new block.
+bool has_loop(const Schedule& s, const BlockHandle& block, size_t iterator) {
+  const Expr& value = s.realize(block).values[iterator];
+  return std::ranges::any_of(s.sites().loops_above(s.site(block)),
+                             [&](int loop) { return uses_var(value, *s.sites()[loop].loop()->var); });
+}
+
 /// Why the blocks are no row-wise program; nothing if they are.
 MaybeReason not_row_wise(const Schedule& s, const std::vector<BlockHandle>& blocks) {
   Expr rows;
@@ -50,6 +57,12 @@ MaybeReason not_row_wise(const Schedule& s, const std::vector<BlockHandle>& bloc
     const Block& block = s.get(b);
     if (block.iter_vars.empty() || block.iter_vars[0]->kind != IterKind::spatial)
       return Reason{.what = text("block ", b->text, " has no rows"), .needs = "a spatial first axis"};
+    if (!s.sites().child_blocks(s.site(b)).empty())
+      return Reason{.what = text("block ", b->text, " holds other blocks"),
+                    .needs = "blocks that lie in no other block"};
+    if (!has_loop(s, b, 0) || (block.init && !has_loop(s, b, block.iter_vars.size() - 1)))
+      return Reason{.what = text("block ", b->text, " has no loop over its rows or its last axis"),
+                    .needs = "a loop for each of them"};
     const Expr& extent = block.iter_vars[0]->dom->extent;
     if (rows && !equal(rows, extent))
       return Reason{.what = text("block ", b->text, " has other rows than the first block"),

@@ -157,18 +157,31 @@ TEST(CpuRules, RowsInEightBits) {
 TEST(CpuRules, RowsWithAnExpensiveValue) {
   for (int64_t columns : {64, 48, 7}) expect_same(centred_rows(0, columns), "rows", kHeights, columns % 16 == 0);
 }
+tir::PrimFuncRef sums_of_rows(int64_t n, int64_t length) {
+  const Expr rows = rows_of(n);
+  te::Tensor x = te::placeholder({rows, size(length)}, f32, "x");
+  tir::IterVarRef k = te::reduce_axis(size(length), "k");
+  te::Tensor y = te::reduce({.name = "sum", .axis = "i"}, {rows}, [&](const te::Indices& i) {
+    return te::reduce_sum(x({i[0], k->var}), {k});
+  });
+  return te::create_prim_func({x, y});
+}
+
 // Partial sums by lanes all the same, of which the last vector has some alone.
 TEST(CpuRules, RowsThatAreNotWholeVectors) {
   for (const int64_t length : {37, 1003}) {
-    const Expr rows = rows_of(0);
-    te::Tensor x = te::placeholder({rows, size(length)}, f32, "x");
-    tir::IterVarRef k = te::reduce_axis(size(length), "k");
-    te::Tensor y = te::reduce({.name = "sum", .axis = "i"}, {rows}, [&](const te::Indices& i) {
-      return te::reduce_sum(x({i[0], k->var}), {k});
-    });
-    const tir::PrimFuncRef sums = te::create_prim_func({x, y});
+    const tir::PrimFuncRef sums = sums_of_rows(0, length);
     EXPECT_NE(scheduled(sums, target::cpu_level("avx2")).trace.find("init_follows=True"), std::string::npos);
     expect_same(sums, "rows", {1, 3, 17}, false);
+  }
+}
+
+// The rows, or what one of them sums, have no loop around the block that somebody made of it.
+TEST(CpuRules, RowsInABlockOfSomebody) {
+  for (const size_t loop : {0, 1}) {
+    schedule::Schedule s(sums_of_rows(4, 32), "main");
+    schedule::blockize(s, schedule::Value(schedule::get_loops(s, schedule::get_block(s, "sum"))[loop]), true);
+    expect_same(s.func(), "anything", {4}, false);
   }
 }
 
