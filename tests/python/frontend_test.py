@@ -155,17 +155,17 @@ class FromFx(unittest.TestCase):
         h = np.maximum(h @ w["fc1"].T + b["fc1"], 0) @ w["fc2"].T + b["fc2"]
         np.testing.assert_allclose(run(mod, x).numpy(), h, rtol=1e-3, atol=1e-3)
 
-    def graph(self, make, *shapes):
+    def graph(self, make, *shapes, dtype="float32", modules=None):
         """One function of its inputs: `make` gets nodes and gives the last one."""
         inputs = [Node("placeholder", f"x{i}", f"x{i}") for i in range(len(shapes))]
         made = []
 
         def call(name, *args, op="call_function", **kwargs):
-            made.append(Node(op, f"n{len(made)}", name if op == "call_method" else Named(name), args, kwargs))
+            made.append(Node(op, f"n{len(made)}", Named(name) if op == "call_function" else name, args, kwargs))
             return made[-1]
 
         result = make(call, *inputs)
-        return Stored([*inputs, *made, Node("output", "output", "output", (result,))], {}), [(s, "float32") for s in shapes]
+        return Stored([*inputs, *made, Node("output", "output", "output", (result,))], modules or {}), [(s, dtype) for s in shapes]
 
     def test_functions_and_methods(self):
         rng = np.random.default_rng(3)
@@ -197,6 +197,81 @@ class FromFx(unittest.TestCase):
             with self.subTest(row=i):
                 model, info = self.graph(make, x.shape, y.shape)
                 np.testing.assert_allclose(run(from_fx(model, info), x, y).numpy(), wanted, rtol=1e-4, atol=1e-5)
+
+    def test_torch_s_arithmetic(self):
+        """Remainders are floored, numbers of a higher kind promote integers, quotients of integers are float32, sums int64: torch.result_type."""
+        x, f = np.array([-5, -1, 1, 5], "int32"), np.array([-0.75, 0.25, 0.5, 2.25], "float32")
+        rows = (
+            (x, lambda c, a: c("mod", a, 3), np.array([1, 2, 1, 2], "int32")),
+            (x, lambda c, a: c("remainder", a, -3), np.array([-2, -1, -2, -1], "int32")),
+            (x, lambda c, a: c("fmod", a, 3), np.array([-2, -1, 1, 2], "int32")),
+            (f, lambda c, a: c("remainder", a, 0.5), np.array([0.25, 0.25, 0, 0.25], "float32")),
+            (x, lambda c, a: c("div", a, 2, rounding_mode="floor"), np.array([-3, -1, 0, 2], "int32")),
+            (x, lambda c, a: c("div", a, 2, rounding_mode="trunc"), np.array([-2, 0, 0, 2], "int32")),
+            (f, lambda c, a: c("div", a, 0.5, rounding_mode="trunc"), np.array([-1, 0, 1, 4], "float32")),
+            (f, lambda c, a: c("div", a, 0.5, rounding_mode="floor"), np.array([-2, 0, 1, 4], "float32")),
+            (x, lambda c, a: c("truediv", a, 2), np.array([-2.5, -0.5, 0.5, 2.5], "float32")),
+            (x, lambda c, a: c("mul", a, 2.5), np.array([-12.5, -2.5, 2.5, 12.5], "float32")),
+            (x, lambda c, a: c("add", a, c("float", a, op="call_method")), np.array([-10, -2, 2, 10], "float32")),
+            (x, lambda c, a: c("pow", a, 3), np.array([-125, -1, 1, 125], "int32")),
+            (x, lambda c, a: c("and_", c("rshift", a, 1), 3), np.array([1, 3, 0, 2], "int32")),
+            (x, lambda c, a: c("where", c("gt", a, 0), a, 0.5), np.array([0.5, 0.5, 1, 5], "float32")),
+            (x, lambda c, a: c("sum", a), np.array(0, "int64")),
+            (x, lambda c, a: c("cumsum", a, 0), np.array([-5, -6, -5, 0], "int64")),
+            (x, lambda c, a: c("getitem", c("split", a, 3), 0), np.array([-5, -1, 1], "int32")),
+            (x, lambda c, a: c("getitem", c("split", a, 3), 1), np.array([5], "int32")),
+            (x, lambda c, a: c("getitem", c("chunk", a, 3), 1), np.array([1, 5], "int32")),
+            (x, lambda c, a: c("max", a), np.array(5, "int32")),
+            (x, lambda c, a: c("getitem", c("max", a, 0), 1), np.array(3, "int64")),
+            (x, lambda c, a: c("min", a, c("neg", a)), np.array([-5, -1, -1, -5], "int32")),
+        )
+        for i, (value, make, wanted) in enumerate(rows):
+            with self.subTest(row=i):
+                model, info = self.graph(make, value.shape, dtype=str(value.dtype))
+                got = run(from_fx(model, info), value).numpy()
+                self.assertEqual(got.dtype, wanted.dtype)
+                np.testing.assert_array_equal(got, wanted)
+
+    def test_batch_norm_of_a_model_in_eval(self):
+        """The running statistics in eval(), those of the batch in training."""
+        class BatchNorm2d:
+            num_batches_tracked, momentum, eps = 0, 0.1, 1e-5
+            weight, bias = np.array([3, 2], "float32"), np.array([1, -1], "float32")
+            running_mean, running_var = np.array([0.5, -2], "float32"), np.array([2, 0.25], "float32")
+
+            def __init__(self, training):
+                self.training = training
+
+        x = np.random.default_rng(5).standard_normal((3, 2, 4, 4)).astype("float32")
+        for training in (False, True):
+            m = BatchNorm2d(training)
+            model, info = self.graph(lambda c, a: c("bn", a, op="call_module"), x.shape, modules={"bn": m})
+            mean, var = (x.mean((0, 2, 3)), x.var((0, 2, 3))) if training else (m.running_mean, m.running_var)
+            mean, scale, bias = (v[None, :, None, None] for v in (mean, m.weight / np.sqrt(var + m.eps), m.bias))
+            np.testing.assert_allclose(run(from_fx(model, info), x).numpy(), (x - mean) * scale + bias, rtol=1e-4, atol=1e-5)
+
+    def test_images(self):
+        x = np.arange(8, dtype="float32").reshape(1, 2, 2, 2)
+        rows = (
+            (lambda c, a: c("interpolate", a, scale_factor=2), x.repeat(2, 2).repeat(2, 3)),
+            (lambda c, a: c("interpolate", a, size=(2, 3), mode="bilinear", align_corners=True), np.stack([x[..., 0], x.mean(-1), x[..., 1]], -1)),
+            (lambda c, a: c("index_select", a, 1, relax.const(np.array([1, 0]))), x[:, [1, 0]]),
+        )
+        for i, (make, wanted) in enumerate(rows):
+            with self.subTest(row=i):
+                model, info = self.graph(make, x.shape)
+                np.testing.assert_allclose(run(from_fx(model, info), x).numpy(), wanted, rtol=1e-6)
+        model, info = self.graph(lambda c, a: c("interpolate", a, scale_factor=1.3), x.shape)
+        with self.assertRaisesRegex(sator.TVMError, "recompute_scale_factor"):
+            from_fx(model, info)
+
+        class ConvTranspose2d:
+            weight, bias = np.arange(2 * 3 * 2 * 2, dtype="float32").reshape(2, 3, 2, 2), np.array([1, 2, 3], "float32")
+            stride, padding, output_padding, dilation, groups = (2, 2), (0, 0), (0, 0), (1, 1), 1
+
+        model, info = self.graph(lambda c, a: c("up", a, op="call_module"), x.shape, modules={"up": ConvTranspose2d()})
+        wanted = np.einsum("ncij,cokl->noikjl", x, ConvTranspose2d.weight).reshape(1, 3, 4, 4) + ConvTranspose2d.bias[:, None, None]
+        np.testing.assert_allclose(run(from_fx(model, info), x).numpy(), wanted, rtol=1e-6)
 
     def test_what_has_no_converter_is_named(self):
         model, info = self.graph(lambda c, a: c("fft2", a), (2, 2))

@@ -1,6 +1,7 @@
 """Modules of torch.nn, by the name of their class. Each takes the reader, the module and its inputs."""
 from sator import relax
 from sator.relax.frontend.torch import functions as f
+from sator.relax.frontend.torch import networks
 
 MODULES = {}
 
@@ -21,38 +22,49 @@ def _linear(reader, m, x):
 
 @_module("Conv1d")
 def _conv1d(reader, m, x):
-    return f.conv1d(reader, x, reader.param(m.weight), reader.param(m.bias), m.stride, m.padding, m.dilation, m.groups)
+    return networks.conv1d(reader, x, reader.param(m.weight), reader.param(m.bias), m.stride, m.padding, m.dilation, m.groups)
 
 
 @_module("Conv2d")
 def _conv2d(reader, m, x):
-    return f.conv2d(reader, x, reader.param(m.weight), reader.param(m.bias), m.stride, m.padding, m.dilation, m.groups)
+    return networks.conv2d(reader, x, reader.param(m.weight), reader.param(m.bias), m.stride, m.padding, m.dilation, m.groups)
 
 
 @_module("MaxPool2d")
 def _max_pool2d(reader, m, x):
-    return f.max_pool2d(reader, x, m.kernel_size, m.stride, m.padding, m.dilation, m.ceil_mode)
+    return networks.max_pool2d(reader, x, m.kernel_size, m.stride, m.padding, m.dilation, m.ceil_mode)
 
 
 @_module("AvgPool2d")
 def _avg_pool2d(reader, m, x):
-    return f.avg_pool2d(reader, x, m.kernel_size, m.stride, m.padding, m.ceil_mode, m.count_include_pad)
+    return networks.avg_pool2d(reader, x, m.kernel_size, m.stride, m.padding, m.ceil_mode, m.count_include_pad)
 
 
 @_module("AdaptiveAvgPool2d")
 def _adaptive_avg_pool2d(reader, m, x):
-    return f.adaptive_avg_pool2d(reader, x, m.output_size)
+    return networks.adaptive_avg_pool2d(reader, x, m.output_size)
+
+
+@_module("ConvTranspose2d")
+def _conv_transpose2d(reader, m, x):
+    return networks.conv_transpose2d(reader, x, reader.param(m.weight), reader.param(m.bias), m.stride, m.padding, m.output_padding, m.groups,
+                                     m.dilation)
+
+
+@_module("Upsample")
+def _upsample(reader, m, x):
+    return networks.interpolate(reader, x, m.size, m.scale_factor, m.mode, m.align_corners, m.recompute_scale_factor)
 
 
 @_module("BatchNorm2d", "BatchNorm1d")
 def _batch_norm(reader, m, x):
-    parts = [reader.param(t) for t in (m.weight, m.bias, m.running_mean, m.running_var)]
-    return relax.TupleGetItem(reader.emit(relax.op.nn.batch_norm(x, *parts, axis=1, epsilon=m.eps)), 0)
+    mean, variance, weight, bias = (reader.param(t) for t in (m.running_mean, m.running_var, m.weight, m.bias))
+    return networks.batch_norm(reader, x, mean, variance, weight, bias, m.training, m.momentum, m.eps)
 
 
 @_module("LayerNorm")
 def _layer_norm(reader, m, x):
-    return f.layer_norm(reader, x, m.normalized_shape, reader.param(m.weight), reader.param(m.bias), m.eps)
+    return networks.layer_norm(reader, x, m.normalized_shape, reader.param(m.weight), reader.param(m.bias), m.eps)
 
 
 @_module("GroupNorm")
