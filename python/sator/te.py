@@ -106,6 +106,11 @@ class _Tensor:
     def __repr__(self):
         return f"Tensor(shape={list(self.shape)}, name={self.name}, dtype={self.dtype})"
 
+    def __neg__(self):
+        from sator import topi
+
+        return topi.negative(self)._tagged(topi.tag.ELEMWISE)
+
     __add__, __radd__ = _elementwise("add"), _elementwise("add", True)
     __sub__, __rsub__ = _elementwise("subtract"), _elementwise("subtract", True)
     __mul__, __rmul__ = _elementwise("multiply"), _elementwise("multiply", True)

@@ -1,15 +1,15 @@
-"""Formulas of ops over tensors of te. Each op of graphs that has a formula is here by its name; some have TVM's names besides."""
+"""Formulas of ops over tensors of te: TVM v0.17's with its arguments, and each op of graphs that it has not, by its name."""
 from sator import _core
-from sator.topi import nn, tag, utils  # noqa: F401
-from sator.topi.formulas import formula_of, left_shift, matmul, right_shift  # noqa: F401
-
-_OTHER_NAMES = {"transpose": "permute_dims", "identity": "astype", "cast": "astype", "concatenate": "concat",
-                "power": "power", "argmax": "argmax"}
+from sator.topi import nn, signatures, tag, utils  # noqa: F401
+from sator.topi.formulas import formula_of
+from sator.topi.tensors import *  # noqa: F403
+from sator.topi.tensors import all_ as all, any_ as any  # noqa: F401, A004
 
 
 def __getattr__(name):
-    return formula_of(name, _OTHER_NAMES.get(name, name))
+    return formula_of(name, name)
 
 
 def __dir__():
-    return sorted([*globals(), *(name for name, _ in _core.ops() if "." not in name)])
+    ops = {name for name, _ in _core.ops() if "." not in name} - signatures.MISSING
+    return sorted({*globals(), *ops, *(name for name in signatures.ROWS if "." not in name)})

@@ -1,22 +1,197 @@
-"""Formulas of neural networks' ops."""
-from sator import te
-from sator.topi.formulas import formula_of, matmul as _matmul
+"""Formulas of neural networks' ops: TVM v0.17's names, order and defaults of arguments."""
+from sator import _core, te
+from sator.topi import signatures, tensors
+from sator.topi.formulas import formula_of
+from sator.topi.utils import get_const_tuple
 
 
-def matmul(tensor_a, tensor_b, bias=None, out_dtype=None, transpose_a=False, transpose_b=False, **_options):
+def _pair(value, count=2):
+    return list(value) if isinstance(value, (list, tuple)) else [value] * count
+
+
+def _padding(padding, kernel, dilation):
+    """Elements before and after each dimension; "SAME" keeps the size at stride 1, "VALID" adds none."""
+    if not isinstance(padding, str):
+        return _pair(padding, len(kernel))
+    totals = [d * (k - 1) if padding == "SAME" else 0 for k, d in zip(get_const_tuple(kernel), dilation)]
+    if padding not in ("SAME", "VALID"):
+        raise ValueError(f"padding is {padding!r}\n  needs: \"SAME\", \"VALID\" or numbers of elements\n  hint:  (top, left, bottom, right)")
+    return [(t + 1) // 2 for t in totals] + [t // 2 for t in totals]
+
+
+def _conv(dims, data, kernel, strides, padding, dilation, groups, layout, kernel_layout, out_dtype):
+    dilation = _pair(dilation, dims)
+    sizes = [kernel.shape[kernel_layout.index(c)] for c in "DHW"[-dims:]]
+    options = {"out_dtype": out_dtype} if out_dtype else {}
+    return _core.formula(f"nn.conv{dims}d", [data, kernel], {
+        "strides": _pair(strides, dims), "padding": _padding(padding, sizes, dilation), "dilation": dilation, "groups": int(groups),
+        "data_layout": layout, "kernel_layout": kernel_layout, **options})
+
+
+_KERNELS = {"NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO", "NCW": "OIW", "NWC": "WIO", "NCDHW": "OIDHW", "NDHWC": "DHWIO"}
+
+
+def _kernel(layout, kernel_layout):
+    """The layout of kernels: as given, else the one beside that layout of data."""
+    if not isinstance(layout, str) or layout not in _KERNELS:
+        raise ValueError(f"layout is {layout!r}\n  needs: one of {', '.join(_KERNELS)}\n  hint:  topi.layout_transform first")
+    return kernel_layout or _KERNELS[layout]
+
+
+
+def conv2d(input, filter, strides, padding, dilation, data_layout="NCHW", kernel_layout="", out_dtype=None):  # noqa: A002
+    """The convolution of images; padding an integer, (h, w), (top, left, bottom, right), "SAME" or "VALID"."""
+    return _conv(2, input, filter, strides, padding, dilation, 1, data_layout, _kernel(data_layout, kernel_layout), out_dtype)
+
+
+def conv2d_nchw(Input, Filter, stride, padding, dilation, out_dtype=None):  # noqa: N803
+    """The convolution of images [n, c, h, w] with kernels [o, c, h, w]."""
+    return _conv(2, Input, Filter, stride, padding, dilation, 1, "NCHW", "OIHW", out_dtype)
+
+
+def conv2d_nhwc(Input, Filter, stride, padding, dilation, out_dtype="float32", auto_scheduler_rewritten_layout="",  # noqa: N803
+                meta_schedule_original_shape=None):
+    """The convolution of images [n, h, w, c] with kernels [h, w, c, o]."""
+    return _conv(2, Input, Filter, stride, padding, dilation, 1, "NHWC", "HWIO", out_dtype)
+
+
+def group_conv2d_nchw(Input, Filter, stride, padding, dilation, groups, out_dtype=None):  # noqa: N803
+    """The convolution of groups of channels: images [n, c, h, w], kernels [o, c / groups, h, w]."""
+    return _conv(2, Input, Filter, stride, padding, dilation, groups, "NCHW", "OIHW", out_dtype)
+
+
+def conv1d(data, kernel, strides=1, padding="VALID", dilation=1, groups=1, data_layout="NCW", kernel_layout="", out_dtype=None):
+    """The convolution of sequences [n, c, w] with kernels [o, c, w], or as the layouts say."""
+    return _conv(1, data, kernel, strides, padding, dilation, groups, data_layout, _kernel(data_layout, kernel_layout), out_dtype)
+
+
+def conv1d_ncw(data, kernel, strides=1, padding="VALID", dilation=1, out_dtype=None):
+    """The convolution of sequences [n, c, w] with kernels [o, c, w]."""
+    return _conv(1, data, kernel, strides, padding, dilation, 1, "NCW", "OIW", out_dtype)
+
+
+def conv3d_ncdhw(Input, Filter, stride, padding, dilation, groups, out_dtype=None):  # noqa: N803
+    """The convolution of volumes [n, c, d, h, w] with kernels [o, c / groups, d, h, w]."""
+    return _conv(3, Input, Filter, stride, padding, dilation, groups, "NCDHW", "OIDHW", out_dtype)
+
+
+def conv2d_transpose_nchw(Input, Filter, strides, padding, out_dtype, output_padding):  # noqa: N803
+    """The transposed convolution of images [n, c, h, w] with kernels [c, o, h, w]."""
+    options = {"out_dtype": out_dtype} if out_dtype else {}
+    return _core.formula("nn.conv2d_transpose", [Input, Filter], {
+        "strides": _pair(strides), "padding": _padding(padding, Filter.shape[2:], [1, 1]), "output_padding": _pair(output_padding), **options})
+
+
+def matmul(tensor_a, tensor_b, bias=None, out_dtype=None, transpose_a=False, transpose_b=False, auto_scheduler_rewritten_layout="",
+           meta_schedule_original_shape=None):
     """As topi.matmul, and a bias added to each row."""
     from sator import topi
 
-    product = _matmul(tensor_a, tensor_b, transpose_a, transpose_b, out_dtype)
+    product = tensors._product(tensor_a, tensor_b, transpose_a, transpose_b, out_dtype)
     return product if bias is None else topi.add(product, bias)
 
 
-def dense(data, weight, bias=None, out_dtype=None, **_options):
+def dense(data, weight, bias=None, out_dtype=None, auto_scheduler_rewritten_layout="", meta_schedule_original_shape=None):
     """data @ weight.T: weight is [out, in]."""
     return matmul(data, weight, bias, out_dtype, False, True)
 
 
-def pool2d(data, kernel, stride, dilation, padding, pool_type="max", ceil_mode=False, layout="NCHW", count_include_pad=True):
+def batch_matmul(tensor_a, tensor_b, oshape=None, out_dtype=None, transpose_a=False, transpose_b=True, auto_scheduler_rewritten_layout="",
+                 meta_schedule_original_shape=None):
+    """The products of pairs of matrices; tensor_b is transposed unless told otherwise, and a batch of one is used for all.
+
+    tensor_a   [batch, m, k], or [batch, k, m] with transpose_a
+    tensor_b   [batch, n, k], or [batch, k, n] without transpose_b
+    oshape     the shape of the result, where it is known otherwise
+    """
+    a, b, dtype = tensor_a, tensor_b, out_dtype or tensor_a.dtype
+    m, k = (a.shape[2], a.shape[1]) if transpose_a else a.shape[1:]
+    n = b.shape[1] if transpose_b else b.shape[2]
+    one_a, one_b = (get_const_tuple(t.shape)[0] == 1 for t in (a, b))
+    axis = te.reduce_axis((0, k), name="k")
+
+    def element(g, i, j):
+        at_a, at_b = 0 if one_a else g, 0 if one_b else g
+        left = a[at_a, axis, i] if transpose_a else a[at_a, i, axis]
+        right = b[at_b, j, axis] if transpose_b else b[at_b, axis, j]
+        return te.sum(left.astype(dtype) * right.astype(dtype), axis=axis)
+
+    return te.compute(oshape or (b.shape[0] if one_a else a.shape[0], m, n), element,
+                      name="T_batch_matmul_" + "NT"[bool(transpose_a)] + "NT"[bool(transpose_b)])
+
+
+def bias_add(data, bias, axis=1):
+    """A bias of one element per position of `axis` added."""
+    from sator import topi
+
+    at = axis % len(data.shape)
+    return topi.add(data, topi.expand_dims(bias, 1, len(data.shape) - at - 1) if at + 1 < len(data.shape) else bias)
+
+
+def flatten(data):
+    """All dimensions but the first as one."""
+    count = 1
+    for extent in data.shape[1:]:
+        count = count * extent
+    return _core.formula("reshape", [data, (data.shape[0], count)], {})
+
+
+def pad(data, pad_before, pad_after=None, pad_value=0.0, name="PadInput", attrs=None):
+    """Elements of pad_value added before and after each dimension; as many after as before where that is not said."""
+    after = pad_before if pad_after is None else pad_after
+    widths = [w for pair in zip(get_const_tuple(pad_before), get_const_tuple(after), strict=True) for w in pair]
+    value = _core.const(pad_value, data.dtype) if isinstance(pad_value, (int, float)) else pad_value
+    return _core.formula("nn.pad", [data, widths, value], {})
+
+
+def prelu(x, slope, axis=1):
+    """x where it is positive, else x times the slope of its position along `axis`."""
+    from sator import tir
+
+    return te.compute(x.shape, lambda *i: tir.Select(x(*i) > _core.const(0, x.dtype), x(*i), x(*i) * slope(i[axis])), name="T_prelu")
+
+
+def scale_shift_nchw(Input, Scale, Shift):  # noqa: N803
+    """Input [n, c, h, w] times Scale [c] plus Shift [c]."""
+    return te.compute(Input.shape, lambda n, c, h, w: Input[n, c, h, w] * Scale[c] + Shift[c], name="ScaleShift")
+
+
+def batch_norm(data, gamma, beta, moving_mean, moving_var, axis=None, epsilon=None, center=None, scale=None, training=None, momentum=None):
+    """[the normalised data, the mean, the variance]: by the moving statistics, or in training by those of the data.
+
+    axis       the dimension of channels, 1 if it is None
+    epsilon    1e-5 if it is None
+    center, scale   whether beta is added and gamma multiplied, which they are if it is None
+    momentum   the weight of the data's statistics in the results of training, 0.1 if it is None
+    """
+    from sator import topi
+
+    at, rank = (1 if axis is None else axis % len(data.shape)), len(data.shape)
+    if training:
+        return _core.formula("nn.batch_norm", [data, gamma, beta, moving_mean, moving_var], {
+            "axis": at, "epsilon": 1e-5 if epsilon is None else epsilon, "center": center is not False, "scale": scale is not False,
+            "momentum": 0.1 if momentum is None else momentum})
+
+    def along(part):
+        return topi.expand_dims(part, 1, rank - at - 1) if at + 1 < rank else part
+
+    out = topi.divide(topi.subtract(data, along(moving_mean)), topi.sqrt(topi.add(along(moving_var), 1e-5 if epsilon is None else epsilon)))
+    out = topi.multiply(out, along(gamma)) if scale is not False else out
+    return [topi.add(out, along(beta)) if center is not False else out, moving_mean, moving_var]
+
+
+def _pool(dims, data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad):
+    op = f"nn.{pool_type}_pool{dims}d"
+    return formula_of(op, op)(data, pool_size=_pair(kernel, dims), strides=_pair(stride, dims), padding=list(padding),
+                              dilation=_pair(dilation, dims), ceil_mode=ceil_mode, count_include_pad=count_include_pad, layout=layout)
+
+
+def pool1d(data, kernel, stride, dilation, padding, pool_type, ceil_mode=False, layout="NCW", count_include_pad=True):
+    """The maximum ("max") or the mean ("avg") over windows of one dimension: arguments as of pool2d."""
+    return _pool(1, data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
+
+
+def pool2d(data, kernel, stride, dilation, padding, pool_type, ceil_mode=False, layout="NCHW", count_include_pad=True):
     """The maximum ("max") or the mean ("avg") over windows of two dimensions.
 
     data               [n, c, h, w], or as `layout` says
@@ -25,9 +200,23 @@ def pool2d(data, kernel, stride, dilation, padding, pool_type="max", ceil_mode=F
     padding            (top, left, bottom, right), in elements
     count_include_pad  whether padded elements count in a mean
     """
-    return formula_of(f"nn.{pool_type}_pool2d", f"nn.{pool_type}_pool2d")(
-        data, pool_size=list(kernel), strides=list(stride), padding=list(padding), dilation=list(dilation), ceil_mode=ceil_mode,
-        count_include_pad=count_include_pad, layout=layout)
+    return _pool(2, data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
+
+
+def pool3d(data, kernel, stride, dilation, padding, pool_type, ceil_mode=False, layout="NCDHW", count_include_pad=True):
+    """The maximum ("max") or the mean ("avg") over windows of three dimensions: arguments as of pool2d."""
+    return _pool(3, data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
+
+
+def global_pool(data, pool_type, layout="NCHW"):
+    """The maximum ("max") or the mean ("avg") over the whole of each image."""
+    from sator import topi
+
+    axes = [layout.index("H"), layout.index("W")]
+    reduced = topi.max(data, axes, True) if pool_type == "max" else topi.sum(data, axes, True)
+    if pool_type == "max":
+        return reduced
+    return topi.divide(reduced, float(get_const_tuple(data.shape)[axes[0]] * get_const_tuple(data.shape)[axes[1]]))
 
 
 def upsampling(data, scale_h, scale_w, layout="NCHW", method="nearest_neighbor", align_corners=False, output_shape=None):
@@ -48,7 +237,7 @@ def upsampling(data, scale_h, scale_w, layout="NCHW", method="nearest_neighbor",
     return te.compute((n, c, h * y, w * x), lambda b, k, i, j: data(b, k, i // y, j // x), name="upsampling")
 
 
-def adaptive_pool(data, output_size, pool_type="avg", layout="NCHW"):
+def adaptive_pool(data, output_size, pool_type, layout="NCHW"):
     """The mean over a grid of `output_size` (h, w) parts. Errors: ValueError for the maximum, which no op computes."""
     if pool_type != "avg":
         raise ValueError(f"adaptive_pool of type {pool_type}\n  needs: pool_type \"avg\"")
@@ -57,3 +246,8 @@ def adaptive_pool(data, output_size, pool_type="avg", layout="NCHW"):
 
 def __getattr__(name):
     return formula_of("nn." + name, "nn." + name)
+
+
+def __dir__():
+    names = {name.removeprefix("nn.") for name in (*signatures.ROWS, *(op for op, _ in _core.ops())) if name.startswith("nn.")}
+    return sorted({*globals(), *names})
