@@ -7,7 +7,7 @@ from pathlib import Path
 from sator import _core
 from sator.runtime.vm import Module, copy_library
 from sator.target import Target
-from sator.te_schedule import module_of
+from sator.te_schedule import Schedule, module_of
 
 __path__ = []  # TVM's modules below are found by sator.paths
 
@@ -57,13 +57,23 @@ def build(mod, args=None, target=None, target_host=None, runtime=None, name="def
     """Tensor programs to machine code for this machine, with the loops as they are: no rule schedules them.
 
     mod      an IRModule of tensor programs, one PrimFunc, or a schedule of te with its arguments in `args`
-    target   "llvm" where it is None and no Target is around
+    target   "llvm" where it is None and no Target is around; beside a module it may stand in the place of args
+    name     of the function of a PrimFunc or a schedule; by default its own, and "main" where it has none
     A program that returns a number (T.ret) gives it to its caller.
     Errors: those of the compiler; a target for which nothing is built.
     """
     from sator import transform
 
-    program, library = _compile(transform.ReturnByStore()(module_of(mod, args)), target, True, bounds)
+    if not isinstance(mod, Schedule) and args is not None:
+        if target is not None or not isinstance(args, (str, dict, Target)):
+            raise TypeError(f"build: args = {args!r} beside a {type(mod).__name__}\n  needs: args only with a schedule of te\n"
+                            "  hint:  build(mod, target=\"llvm\")")
+        args, target = None, args
+    if name == "default_function":
+        name = "main"
+    elif isinstance(mod, _core.tir.PrimFunc):
+        mod = mod.with_attr("global_symbol", name)
+    program, library = _compile(transform.ReturnByStore()(module_of(mod, args, name)), target, True, bounds)
     return Module(program, library)
 
 

@@ -236,24 +236,41 @@ def reduce_axis(dom, name="k", thread_tag="", span=None):
     return _core.te.reduce_axis(begin, end, name)
 
 
+def _is_axes(axis):
+    return isinstance(axis, _core.tir.IterVar) or isinstance(axis, (list, tuple)) and all(isinstance(a, _core.tir.IterVar) for a in axis)
+
+
+def _reduction(name, neutral, expr, axis, where, init):
+    """A reduction over axes, of the elements where `where` holds; of two values their sum, product, maximum or minimum."""
+    from sator import tir
+
+    if init is not None:
+        raise NotImplementedError(f"{name}: an initial value\n  needs: init None\n  hint:  add it to the result")
+    if not _is_axes(axis) and isinstance(axis, (_core.PrimExpr, int, float)):
+        return _core.binary({"sum": "+", "prod": "*"}.get(name, name), expr, axis)
+    if where is not None:
+        expr = tir.if_then_else(where, expr, neutral(tir, expr.dtype))
+    return getattr(_core.te, name)(expr, axis)
+
+
 def sum(expr, axis, where=None, init=None):  # noqa: A001
-    """The sum of an expression over one axis or several."""
-    return _core.te.sum(expr, axis)
+    """The sum of an expression over one axis or several, where a condition holds; of two values expr + axis."""
+    return _reduction("sum", lambda tir, dtype: tir.const(0, dtype), expr, axis, where, init)
 
 
-def prod(expr, axis):
-    """The product of an expression over one axis or several."""
-    return _core.te.prod(expr, axis)
+def prod(expr, axis, where=None, init=None):
+    """The product of an expression over one axis or several, where a condition holds; of two values expr * axis."""
+    return _reduction("prod", lambda tir, dtype: tir.const(1, dtype), expr, axis, where, init)
 
 
-def max(expr, axis):  # noqa: A001
-    """The largest value of an expression over one axis or several."""
-    return _core.te.max(expr, axis)
+def max(expr, axis, where=None, init=None):  # noqa: A001
+    """The largest value of an expression over one axis or several, where a condition holds; of two values the larger one."""
+    return _reduction("max", lambda tir, dtype: tir.min_value(dtype), expr, axis, where, init)
 
 
-def min(expr, axis):  # noqa: A001
-    """The smallest value of an expression over one axis or several."""
-    return _core.te.min(expr, axis)
+def min(expr, axis, where=None, init=None):  # noqa: A001
+    """The smallest value of an expression over one axis or several, where a condition holds; of two values the smaller one."""
+    return _reduction("min", lambda tir, dtype: tir.max_value(dtype), expr, axis, where, init)
 
 
 def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attrs=None):
@@ -324,3 +341,6 @@ def __getattr__(name):
         return deep
 
     return getattr(tir, name)
+
+
+from sator import tir as _tir  # noqa: E402,F401  (its classes get their constructors)

@@ -279,9 +279,13 @@ def create_schedule(ops):
 
 
 def module_of(inp, args=None, name="main"):
-    """The module of a schedule with its arguments, or of one tensor program; a module itself."""
+    """The module of a schedule with its arguments, which gets the name, or of one tensor program, which gets it if it has none; a module itself."""
     if isinstance(inp, Schedule):
-        return inp._module(args)
+        mod = inp._module(args)
+        if name == "main":
+            return mod
+        (func,) = mod.functions.values()
+        return _core.module({name: func.with_attrs({"global_symbol": name})}, None, None)
     if not isinstance(inp, (_core.ir.IRModule, _core.BaseFunc)):
         raise TypeError(f"{inp!r} is a {type(inp).__name__}\n  needs: an IRModule, a tensor program, or a schedule of te with its arguments")
     return inp if isinstance(inp, _core.ir.IRModule) else _core.module({inp.attrs.get("global_symbol", name): inp}, None, None)

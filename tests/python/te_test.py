@@ -1,4 +1,7 @@
 """Formulas: reducers, several results, statements, tags, schedules' errors."""
+import os
+import subprocess
+import sys
 import unittest
 
 import numpy as np
@@ -202,6 +205,51 @@ class Formulas(unittest.TestCase):
         x = self.rng.standard_normal((2, 3)).astype("float32")
         vm = relax.VirtualMachine(relax.build(Module, "llvm"), sator.cpu())
         np.testing.assert_allclose(vm["main"](x).numpy(), x * 2 + 5, rtol=1e-6)
+
+    def test_a_variable_where_te_is_all_that_is_loaded(self):
+        made = subprocess.run([sys.executable, "-c", "from sator import te; print(te.var('n') + 1)"], capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+        self.assertEqual((made.stdout, made.stderr), ("n + 1\n", ""))
+
+    def test_axes_of_a_reduction_in_arithmetic(self):
+        """A convolution by every form of an index, against NumPy."""
+        a, w = np.arange(20, dtype="float32"), np.array([2, -1, 3], "float32")
+        A, W = te.placeholder((20,), name="A"), te.placeholder((3,), name="W")
+        k = te.reduce_axis((0, 3), "k")
+        for make, at in ((lambda i: A[i + k * 2], lambda i, k: i + k * 2), (lambda i: A[i + 2 * k], lambda i, k: i + k * 2),
+                         (lambda i: A[i + (2 - k)], lambda i, k: i + 2 - k), (lambda i: A[i + k // 2 + k % 2], lambda i, k: i + k // 2 + k % 2)):
+            C = te.compute((6,), lambda i: te.sum(make(i) * W[k], axis=k), name="C")
+            wanted = [sum(a[at(i, j)] * w[j] for j in range(3)) for i in range(6)]
+            np.testing.assert_array_equal(run([A, W, C], a, w, np.zeros(6, "float32"))[2], wanted)
+        C = te.compute((6,), lambda i: te.sum(tir.if_then_else(tir.all(k >= 1, k < 2), A[i], 0.0), axis=k), name="C")
+        np.testing.assert_array_equal(run([A, C], a, np.zeros(6, "float32"))[1], a[:6])
+
+    def test_reductions_of_two_values_and_under_a_condition(self):
+        a = np.array([[-2, 5, 1], [4, -1, -3]], "float32")
+        A, k = te.placeholder((2, 3), name="A"), te.reduce_axis((0, 3), "k")
+        for reduce, numpys in ((te.max, np.maximum), (te.min, np.minimum), (te.sum, np.add), (te.prod, np.multiply)):
+            out = te.compute((2, 3), lambda i, j: reduce(A[i, j], 2))
+            np.testing.assert_array_equal(run([A, out], a, np.zeros_like(a))[1], numpys(a, np.float32(2)))
+            out = te.compute((2,), lambda i: reduce(A[i, k], axis=k, where=A[i, k] < 3))
+            np.testing.assert_array_equal(run([A, out], a, np.zeros(2, "float32"))[1], [numpys.reduce(row[row < 3]) for row in a])
+
+    def test_names_of_functions(self):
+        A = te.placeholder((4,), name="A")
+        C = te.compute((4,), lambda i: A[i] + 1.0, name="C")
+        x = np.arange(4, dtype="float32")
+        program = te.create_prim_func([A, C])
+        lowered = sator.lower(te.create_schedule(C.op), [A, C], name="plus")
+        self.assertEqual([v.name_hint for v in lowered.get_global_vars()], ["plus"])
+        for built, name in ((sator.build(te.create_schedule(C.op), [A, C], "llvm", name="plus"), "plus"), (sator.build(lowered, target="llvm"), "plus"),
+                            (sator.build(program, name="one"), "one"), (sator.build(program.with_attr("global_symbol", "own")), "own"),
+                            (sator.build(program), "main")):
+            out = np.zeros(4, "float32")
+            built[name](x, out)
+            np.testing.assert_array_equal(out, x + 1)
+        with self.assertRaisesRegex(sator.TVMError, "cuda"):  # a text in the place of args is the target
+            sator.build(program, "cuda")
+        with self.assertRaisesRegex(TypeError, "only with a schedule"):
+            sator.build(program, [A, C])
 
 
 if __name__ == "__main__":

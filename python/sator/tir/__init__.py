@@ -312,6 +312,20 @@ class _IterVar:
         _core.Object.__init__(self, made)
 
 
+def _of_var(name):
+    def operate(self, *other):
+        return getattr(self.var, name)(*(o.var if isinstance(o, _core.tir.IterVar) else o for o in other))
+
+    operate.__name__ = name
+    return operate
+
+
+# An axis in an expression is its variable; == asks whether two axes are the same.
+for _name in ("neg", "lt", "le", "gt", "ge", *(side + word for word in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift")
+                                               for side in ("", "r"))):
+    setattr(_core.tir.IterVar, f"__{_name}__", _of_var(f"__{_name}__"))
+
+
 @extends(_core.tir.IndexMap)
 class _IndexMap:
     AXIS_SEPARATOR = "axis_separator"
