@@ -363,6 +363,26 @@ def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
         pair = relax.Var("p", R.Tuple([R.Tensor((4,), "float32"), R.Tensor((2,), "float32")]))
         self.assertEqual(len(list(pair)), 2)
 
+    def test_shapes_as_arguments(self):
+        @I.ir_module
+        class Shapes:
+            @R.function
+            def fill(s: R.Shape(["a", "b"]), t: R.Tuple(R.Prim("int64"), R.Prim("int64")), u: R.Shape(ndim=1)):
+                a, b = T.int64(), T.int64()
+                y = R.zeros(R.shape([a, b]), "float32")
+                return y
+
+            @R.function
+            def twice(x: R.Tensor(("n",), "float32")):
+                n = T.int64()
+                return R.shape([n, n * 2])
+
+        vm = relax.VirtualMachine(relax.build(Shapes))
+        for shape in (sator.runtime.ShapeTuple([3, 6]), (3, 6), [3, 6], vm["twice"](np.ones(3, "float32"))):
+            self.assertEqual(vm["fill"](shape, (1, 2), (5,)).shape, (3, 6))
+        with self.assertRaisesRegex(sator.TVMError, "needs: a shape of rank 2"):
+            vm["fill"]((3, 6, 9), (1, 2), (5,))
+
     def test_functions_keep_their_parameters(self):
         builder = relax.BlockBuilder()
         x, w, s = (relax.Var(name, R.Tensor((8, 8), "float32")) for name in "xws")

@@ -1,9 +1,11 @@
 """Compiled programs at work."""
 import json
+import re
 import statistics
 
 from sator import _core, words
 from sator.error import TVMError
+from sator.runtime.shape import ShapeTuple
 
 
 def copy_library(library, path):
@@ -69,13 +71,34 @@ class Report:
         return words in self.table()
 
 
+class _Shape:
+    """A shape that is no tuple: the machine takes those for tuples of numbers."""
+
+    def __init__(self, extents):
+        self._shape_tuple = list(extents)
+
+
+def _shape_parameters(signature):
+    """The positions of parameters that are shapes: 0 and 2 of `main(s: shape[a, 4], t[0]: float32[2], u: shape[?, ?])`."""
+    kinds = {}
+    for name, field, kind in re.findall(r"[(,] ?([\w.]+)((?:\[\d+\])*): (\w+)", signature.partition(" -> ")[0]):
+        kinds.setdefault(name, "tuple" if field else kind)
+    return {i for i, kind in enumerate(kinds.values()) if kind == "shape"}
+
+
+def _is_extents(value):
+    return isinstance(value, (list, tuple)) and all(hasattr(v, "__index__") and not isinstance(v, bool) for v in value)
+
+
 class Function:
     """A function of a compiled program: called with tensors and numbers."""
 
-    def __init__(self, machine, name, returned=None):
-        self._machine, self.name, self._returned = machine, name, returned
+    def __init__(self, machine, name, returned=None, signatures=dict):
+        self._machine, self.name, self._returned, self._machine_signatures = machine, name, returned, signatures
 
     def __call__(self, *args):
+        if any(_is_extents(a) for a in args):
+            args = self._with_shapes(args)
         if self._returned is None:
             return self._machine.call(self.name, *args)
         from sator import nd
@@ -84,6 +107,14 @@ class Function:
         self._machine.call(self.name, *args, result)
         return result.numpy()[0].item()
 
+    def _with_shapes(self, args):
+        """Lists and tuples of integers as shapes, where the parameter is one or the argument is a ShapeTuple."""
+        try:
+            shapes = _shape_parameters(self._machine_signatures()[self.name])
+        except (TVMError, KeyError):  # a function whose parameters are objects has none
+            shapes = ()
+        return [_Shape(int(v) for v in a) if isinstance(a, ShapeTuple) or i in shapes and _is_extents(a) else a for i, a in enumerate(args)]
+
     def __repr__(self):
         return f"Function({self.name})"
 
@@ -91,14 +122,22 @@ class Function:
 class _Runs:
     def _open(self, program, num_threads=0):
         self._program = program
-        self._machine = words.make(_core.Machine, program, num_threads)
+        try:
+            self._machine = words.make(_core.Machine, program, num_threads)
+        except TVMError as error:
+            missing = re.search(r'calls the builtin (".*"), which is not there', str(error))
+            if missing is None:
+                raise
+            raise TVMError(f"error: the program calls the function {missing[1]}, which is not registered\n"
+                           "  needs: a function of that name before the program is opened\n"
+                           f"  hint:  @sator.register_func({missing[1]}); a builtin of another version of the compiler: compile the model again") from error
         self._returned = program.returned()
 
     def _function(self, name):
         if not self._machine.has(name):
             known = ", ".join(self._program.signatures()) or "none"
             raise TVMError(f"error: the program has no function {name}\n  needs: one of {known}")
-        return Function(self._machine, name, self._returned.get(name))
+        return Function(self._machine, name, self._returned.get(name), self._program.signatures)
 
     def _time_evaluator(self, name, number, repeat, min_repeat_ms):
         self._function(name)
