@@ -65,11 +65,12 @@ def study(model, quant=(), chip=(), progress=None, **options):
     """Evaluates, measures and costs a model: quantization schemes by chips, as `sator study`.
 
     model    a Hugging Face folder
-    quant    names of schemes; the defaults where there are none
-    chip     names or files of chips; the defaults where there are none
+    quant    a name of a scheme, or several; the defaults where there are none
+    chip     a name or file of a chip, or several; the defaults where there are none
     options  of the command: windows=2, output="folder", shapes_only=True, ...
     """
-    return command("study", model, quant=list(quant), chip=list(chip), progress=progress, **options)
+    quant, chip = ([names] if isinstance(names, (str, Path)) else list(names) for names in (quant, chip))
+    return command("study", model, quant=quant, chip=chip, progress=progress, **options)
 
 
 def estimate(func=None, chip=None, progress=None, **options):
@@ -91,7 +92,10 @@ def estimate(func=None, chip=None, progress=None, **options):
 
 
 def explain(study, progress=None, **options):
-    """Why a figure of a study is what it is, as `sator explain`: `study` is the study's folder."""
+    """Why a figure of a study is what it is, as `sator explain`: `study` is the study's folder. Errors: TypeError for what is no path."""
+    if not isinstance(study, (str, os.PathLike)):
+        raise TypeError(f"explain: study is a {type(study).__name__}\n  needs: the folder of a study\n"
+                        "  hint:  sator.study(model, output=\"folder\") writes it, sator.explain(\"folder\") reads it")
     return command("explain", study, progress=progress, **options)
 
 

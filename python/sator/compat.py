@@ -5,6 +5,7 @@
 import importlib
 import importlib.abc
 import importlib.util
+import os
 import runpy
 import sys
 
@@ -37,6 +38,11 @@ def install():
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__.strip().splitlines()[-1].strip())
+    if sys.argv[1] in ("-h", "--help"):
+        print(__doc__.strip())
+        return
+    if not os.path.exists(sys.argv[1]):
+        sys.exit(f"error: there is no {sys.argv[1]}\n  needs: a file of Python\n  hint:  python -m sator.compat FILE.py [ARGUMENT...]")
     install()
     del sys.argv[0]
     runpy.run_path(sys.argv[0], run_name="__main__")

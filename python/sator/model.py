@@ -51,14 +51,17 @@ class LM:
         return self._model.encode(text, add_special_tokens)
 
     def decode(self, ids):
-        """The text of token ids."""
-        return self._model.decode(list(ids))
+        """The text of token ids. Errors: TypeError for what are no integers, ValueError for ids that the model has not."""
+        return self._model.decode(self._ids("decode", ids))
 
     def generate(self, prompt, max_tokens=128, temperature=0.0, top_p=1.0, top_k=0, seed=0, stop=(), on_text=None):
         """The text that follows a prompt; at temperature 0 the most likely token is always taken.
 
         on_text   called with each piece as it comes; False ends the text
+        Errors: ValueError for max_tokens below 0; a temperature or top_p out of range; a prompt that does not fit into the context window.
         """
+        if isinstance(max_tokens, int) and max_tokens < 0:
+            raise ValueError(f"generate: max_tokens is {max_tokens}\n  needs: max_tokens >= 0")
         return self._model.generate(prompt, max_tokens, temperature, top_p, top_k, seed, list(stop), on_text)["text"]
 
     def perplexity(self, text, windows=None, window_tokens=None, stride=None, progress=None):
@@ -71,5 +74,16 @@ class LM:
         return self._model.perplexity(text, windows, window_tokens, stride, progress)
 
     def logits(self, ids):
-        """The logits at each position of a sequence of token ids: float32 [tokens, vocab_size]."""
-        return nd.NDArray.numpy(self._model.logits(list(ids)))
+        """The logits at each position of a sequence of token ids: float32 [tokens, vocab_size]. Errors: as of decode."""
+        return nd.NDArray.numpy(self._model.logits(self._ids("logits", ids)))
+
+    def _ids(self, call, ids):
+        if isinstance(ids, str) or not hasattr(ids, "__iter__"):
+            raise TypeError(f"{call}: ids = {ids!r} is a {type(ids).__name__}\n  needs: a list of token ids\n  hint:  lm.encode(text) gives them")
+        ids = list(ids)
+        for i in ids:
+            if not hasattr(i, "__index__"):
+                raise TypeError(f"{call}: the id {i!r} is a {type(i).__name__}\n  needs: integers\n  hint:  lm.encode(text) gives them")
+            if not 0 <= i < self.vocab_size:
+                raise ValueError(f"{call}: there is no token {i}\n  needs: ids from 0 to {self.vocab_size - 1}\n  hint:  lm.encode(text) gives them")
+        return [int(i) for i in ids]

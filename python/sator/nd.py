@@ -59,7 +59,7 @@ class _NDArray:
 def array(values, device=None, mem_scope=None):
     """A tensor with the elements of an array or a list; a list's reals are float32, its integers int32.
 
-    Errors: a device other than the CPU.
+    Errors: a device other than the CPU; a dtype that no tensor has.
     """
     import numpy
 
@@ -69,7 +69,16 @@ def array(values, device=None, mem_scope=None):
     made = numpy.ascontiguousarray(values).reshape(numpy.shape(values))
     if not hasattr(values, "dtype"):
         made = made.astype({"f": "float32", "i": "int32"}.get(made.dtype.kind, made.dtype))
-    return _core.copy_of(made)
+    return copied(made)
+
+
+def copied(array):
+    """A tensor with the elements of a NumPy array. Errors: TypeError for a dtype that no tensor has, by its name."""
+    try:
+        return _core.copy_of(array)
+    except TypeError:
+        raise TypeError(f"an array of dtype {array.dtype!s}, which no tensor has\n  needs: bool, integers of 8 to 64 bits, float16, float32, float64, "
+                        "or bfloat16 and float8 of ml_dtypes, in this machine's order of bytes\n  hint:  array.astype(\"float32\")") from None
 
 
 def empty(shape, dtype="float32", device=None, mem_scope=None):

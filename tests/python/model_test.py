@@ -115,6 +115,13 @@ class Model(unittest.TestCase):
         self.assertTrue(caught.exception.needs)
         with self.assertRaises(sator.TVMError):
             sator.LM(MODEL, quantization="int99")
+        for kind, words, wrong in ((TypeError, "needs: a list of token ids", lambda: self.lm.logits("Once")),
+                                   (TypeError, "the id 1.5 is a float", lambda: self.lm.logits([1.5])),
+                                   (ValueError, "there is no token 10000000", lambda: self.lm.decode([10**7])),
+                                   (ValueError, "there is no token -1", lambda: self.lm.decode([-1])),
+                                   (ValueError, "max_tokens is -1", lambda: self.lm.generate("Once", max_tokens=-1))):
+            with self.assertRaisesRegex(kind, words):
+                wrong()
 
 
 class Costs(unittest.TestCase):

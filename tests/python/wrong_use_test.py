@@ -1,6 +1,8 @@
 """What a user does wrong: each is answered in words, by the name of what was called, and nothing crashes."""
 import gc
 import pickle
+import subprocess
+import sys
 import threading
 import unittest
 
@@ -8,6 +10,7 @@ import numpy as np
 
 import sator
 from sator import ir, relax, te, tir
+from sator.relax.dpl import is_op, rewrite_call, wildcard
 from sator.script import ir as I, relax as R, tir as T
 
 
@@ -27,6 +30,16 @@ class Program:
     def main(x: R.Tensor(("n",), "float32")):
         n = T.int64()
         y = R.add(x, R.const(np.arange(3, dtype="float32").reshape(3, 1)))
+        return y
+
+
+@I.ir_module
+class Sums:
+    @R.function
+    def main(x: R.Tensor((4,), "float32")):
+        with R.dataflow():
+            y = R.add(x, x)
+            R.output(y)
         return y
 
 
@@ -53,6 +66,40 @@ class InWords(unittest.TestCase):
         self.assertIn(words, said)
         self.assertNotIn("incompatible function arguments", said)
         self.assertNotIn("internal error", said)
+
+    def test_arrays_and_constants(self):
+        for array, name in ((np.ones(2, ">f4"), ">f4"), (np.array(["a"]), "<U1"), (np.array([None]), "object"), (np.ones(2, "complex64"), "complex64")):
+            self.check(TypeError, f"dtype {name}", lambda: sator.nd.array(array))
+            self.check(TypeError, f"dtype {name}", lambda: relax.const(array))
+        ones = np.ones((2, 3))
+        self.assertEqual(relax.const(ones, relax.TensorStructInfo((2, 3), "float16")).struct_info.dtype, "float16")
+        self.check(ValueError, "shape (2, 3)", lambda: relax.const(ones, relax.TensorStructInfo((2, 2), "float32")))
+
+    def test_functions_of_the_user_s(self):
+        @I.ir_module
+        class Calls:
+            @R.function
+            def main(x: R.Tensor((4,), "float32")):
+                y = R.call_dps_packed("wrong_use.never_registered", (x,), R.Tensor((4,), "float32"))
+                return y
+
+        self.check(sator.TVMError, "register_func(\"wrong_use.never_registered\")", lambda: relax.VirtualMachine(relax.build(Calls)))
+        add = is_op("relax.add")(wildcard(), wildcard())
+        self.check(TypeError, "the rewriter gave None", lambda: rewrite_call(add, lambda call, found: None, Program["main"]))
+        groups = relax.transform.FuseOpsByPattern([("wrong_use.add", add)], annotate_codegen=True)(Sums)
+        for given, words in ((None, "gave None, a NoneType"), ([3], "gave 3, a int")):
+            sator.register_func("relax.ext.wrong_use", lambda functions, options, names, given=given: given, override=True)
+            self.check(sator.TVMError, words, lambda: relax.transform.RunCodegen()(groups))
+
+    def test_commands_and_compat(self):
+        self.check(TypeError, "needs: the folder of a study", lambda: sator.explain(sator.schemes))
+        with self.assertRaisesRegex(sator.TVMError, "no quantization scheme \"int9\""):  # one name is one scheme, not its letters
+            sator.study("examples/gpt2-stories", quant="int9", chip="edge_npu32")
+        for args, status, words in ((["--help"], 0, "FILE.py [ARGUMENT...]"), (["/no/such/file.py"], 1, "there is no /no/such/file.py")):
+            ran = subprocess.run([sys.executable, "-m", "sator.compat", *args], capture_output=True, text=True)
+            self.assertEqual(ran.returncode, status)
+            self.assertIn(words, ran.stdout + ran.stderr)
+            self.assertNotIn("Traceback", ran.stderr)
 
     def test_arguments_of_another_type(self):
         for words, wrong in (

@@ -300,16 +300,29 @@ def get_shape_of(expr):
 def const(value, dtype=None):
     """A tensor that is known before the program runs, from a number or an array.
 
-    Of numbers and lists without a dtype reals are float32 and integers int32.
+    dtype   of the tensor, or its TensorStructInfo; of numbers and lists without one reals are float32 and integers int32
+    Errors: a shape of the TensorStructInfo that the array has not; a dtype that no tensor has.
     """
     import numpy
+
+    from sator import nd
+
+    info = dtype if isinstance(dtype, _core.relax.TensorStructInfo) else None
+    dtype = dtype if info is None else None if info.dtype in ("", "void") else info.dtype
+    if dtype in ("bfloat16",) or isinstance(dtype, str) and "float8" in dtype:
+        import ml_dtypes
+
+        dtype = getattr(ml_dtypes, {"e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2"}.get(dtype, dtype))
 
     if isinstance(value, _core.NDArray):
         return _core.constant(value)
     array = numpy.asarray(value, dtype=dtype)
     if dtype is None and not hasattr(value, "dtype"):
         array = array.astype({"float64": "float32", "int64": "int32"}.get(array.dtype.name, array.dtype))
-    return _core.constant(_core.copy_of(numpy.ascontiguousarray(array).reshape(array.shape)))
+    if info is not None and (info.ndim not in (-1, array.ndim) or info.shape is not None and [str(d) for d in array.shape] != [
+            str(getattr(d, "value", d)) for d in info.shape.values]):
+        raise ValueError(f"const: an array of shape {array.shape} as {info}\n  needs: the shape of the array, or none")
+    return _core.constant(nd.copied(numpy.ascontiguousarray(array).reshape(array.shape)))
 
 
 from sator.ir.types import FuncType, TupleType, Type  # noqa: E402,F401

@@ -158,6 +158,9 @@ def _as_packed(backend, names, made):
         raise TVMError(f"error: relax.ext.{backend} gave {len(made)} functions for {len(names)} groups\n"
                        "  needs: a callable, or a module of sator.build, for each of them")
     for name, one in zip(names, made):
+        if not callable(one) and not hasattr(one, "get_function"):
+            raise TVMError(f"error: relax.ext.{backend} gave {one!r}, a {type(one).__name__}, for the group {name}\n"
+                           "  needs: a callable, or a module of sator.build, for each group")
         function = one if callable(one) and not hasattr(one, "get_function") else _function_of(one, name)
         symbol, number = name, 0
         while _core.registered_func(symbol) is not None:

@@ -11,8 +11,14 @@ def rewrite_call(pattern, rewriter, func):
     rewriter   gives an expression, or the call itself where it stays
     Errors: a rewriter whose results match again without end.
     """
+    def rewritten(call, found):
+        new = rewriter(call, pattern._by_pattern(found))
+        if not isinstance(new, _core.RelaxExpr):
+            raise TypeError(f"rewrite_call: the rewriter gave {new!r}, a {type(new).__name__}\n  needs: an expression, or the call itself where it stays")
+        return new
+
     for _ in range(_MOST_ROUNDS):
-        new = _core.rewrite_pattern(func, pattern._core, lambda call, found: rewriter(call, pattern._by_pattern(found)))
+        new = _core.rewrite_pattern(func, pattern._core, rewritten)
         if new.same_as(func) or _core.structural_equal(new, func, False):
             return func
         func = new
