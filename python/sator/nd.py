@@ -76,7 +76,9 @@ def copied(array):
     """A tensor with the elements of a NumPy array. Errors: TypeError for a dtype that no tensor has, by its name."""
     try:
         return _core.copy_of(array)
-    except TypeError:
+    except TypeError as error:
+        if "numpy.ndarray" not in str(error) and "or of another dtype" not in str(error):  # it says more about this dtype
+            raise
         raise TypeError(f"an array of dtype {array.dtype!s}, which no tensor has\n  needs: bool, integers of 8 to 64 bits, float16, float32, float64, "
                         "or bfloat16 and float8 of ml_dtypes, in this machine's order of bytes\n  hint:  array.astype(\"float32\")") from None
 

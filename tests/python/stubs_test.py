@@ -2,6 +2,7 @@
 import ast
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 import tempfile
@@ -104,6 +105,12 @@ class Stubs(unittest.TestCase):
     def test_help_says_what_things_do(self):
         self.assertIn("divides a loop", sator.tir.Schedule.split.__doc__)
         self.assertIn("matmul(x1, x2", sator.relax.op.matmul.__doc__)
+        self.assertIn("None, at most one, is what remains: ceil(extent / product of the others)", sator.tir.Schedule.split.__doc__)
+        for name, step in vars(sator.tir.Schedule).items():  # each argument of each step has its line
+            found = re.search(rf"^{name}\(self, (.*)\)", getattr(step, "__doc__", None) or "")
+            for argument in found[1].split(", ") if found else ():
+                if ":" not in argument and argument != "/":
+                    self.assertRegex(step.__doc__, rf"(?m)^    {argument.strip('*').partition('=')[0]} +\S", f"{name}: {argument}")
         self.assertIn("FuseOps", sator.relax.transform.FuseOps.__doc__)
         self.assertIn("relu", dir(sator.relax.op.nn))
 

@@ -5,6 +5,7 @@ import json
 from sator import _core
 from sator.error import ScheduleError  # noqa: F401
 from sator.extend import extends
+from sator.tir.schedule import step_docs
 
 BlockRV, LoopRV, ExprRV = _core.BlockRV, _core.LoopRV, _core.PrimExpr
 
@@ -208,3 +209,6 @@ class Schedule:
         """Prints the module and the steps."""
         self.mod.show()
         self.trace.show()
+
+
+step_docs.describe(_core.Schedule)
