@@ -58,7 +58,10 @@ def by_signature(name):
     operands = {word.strip() for word in dict(_core.ops())[op].partition("(")[2].rstrip(")").split(",") if not word.endswith("=...")}
 
     def formula(*args, **kwargs):
-        bound = signature.bind(*args, **kwargs)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"topi.{name}: {error}\n  needs: {name}({parameters})") from None
         bound.apply_defaults()
         values = list(bound.arguments.values())
         if op in _BROADCAST:
