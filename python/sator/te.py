@@ -289,17 +289,23 @@ def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attr
 
 
 def comm_reducer(fcombine, fidentity, name="reduce"):
-    """A reduction of one's own: a function (expr, axis) that te.compute takes as it takes te.sum.
+    """A reduction of one's own: a function (expr, axis, where=None) that te.compute takes as it takes te.sum.
 
     fcombine    (x, y) -> x joined with y, associative and commutative; of tuples where several expressions are reduced together
     fidentity   (dtype, ...) -> what leaves any y as it is, one for each expression
     """
 
     def reducer(expr, axis, where=None, init=None):
-        if where is not None or init is not None:
-            raise NotImplementedError(f"{name}: a condition or an initial value\n  needs: where and init None")
-        sources = expr if isinstance(expr, (list, tuple)) else [expr]
-        return _core.te.reduced_by(fcombine, fidentity(*(e.dtype for e in sources)), sources, axis)
+        if init is not None:
+            raise NotImplementedError(f"{name}: an initial value\n  needs: init None\n  hint:  combine it with the result")
+        sources = list(expr) if isinstance(expr, (list, tuple)) else [expr]
+        neutral = fidentity(*(e.dtype for e in sources))
+        if where is not None:
+            from sator import tir
+
+            neutrals = neutral if isinstance(neutral, (list, tuple)) else [neutral]
+            sources = [tir.if_then_else(where, e, n) for e, n in zip(sources, neutrals)]
+        return _core.te.reduced_by(fcombine, neutral, sources, axis)
 
     reducer.__name__ = name
     return reducer

@@ -233,6 +233,10 @@ class Formulas(unittest.TestCase):
             out = te.compute((2,), lambda i: reduce(A[i, k], axis=k, where=A[i, k] < 3))
             np.testing.assert_array_equal(run([A, out], a, np.zeros(2, "float32"))[1], [numpys.reduce(row[row < 3]) for row in a])
 
+        longest = te.comm_reducer(lambda x, y: tir.max(x, y), lambda dtype: tir.const(-99, dtype), name="longest")
+        out = te.compute((2,), lambda i: longest(A[i, k], axis=k, where=A[i, k] < 0))
+        np.testing.assert_array_equal(run([A, out], a, np.zeros(2, "float32"))[1], [-2, -1])
+
     def test_names_of_functions(self):
         A = te.placeholder((4,), name="A")
         C = te.compute((4,), lambda i: A[i] + 1.0, name="C")

@@ -75,6 +75,10 @@ class InWords(unittest.TestCase):
         self.assertEqual(relax.const(ones, relax.TensorStructInfo((2, 3), "float16")).struct_info.dtype, "float16")
         self.check(ValueError, "shape (2, 3)", lambda: relax.const(ones, relax.TensorStructInfo((2, 2), "float32")))
 
+        x = relax.Var("x", R.Tensor((2,), "float32"))
+        for wrong in (lambda: x + np.ones(2), lambda: np.ones(2) * x, lambda: x < sator.nd.array(np.ones(2))):
+            self.check(TypeError, "relax.const(array)", wrong)
+
     def test_functions_of_the_user_s(self):
         @I.ir_module
         class Calls:

@@ -11,6 +11,7 @@ class PassInstrument:
 
     @property
     def name(self):
+        """The name of its class."""
         return type(self).__name__
 
 
@@ -35,14 +36,17 @@ class PassTimingInstrument(PassInstrument):
         self._rows, self._open = [], []
 
     def enter_pass_ctx(self):
+        """Forgets the times of an earlier context."""
         PassTimingInstrument._last = self
         self._rows, self._open = [], []
 
     def run_before_pass(self, mod, info):
+        """Starts the clock of a pass."""
         self._rows.append([len(self._open), info.name, None])
         self._open.append((len(self._rows) - 1, time.perf_counter()))
 
     def run_after_pass(self, mod, info):
+        """Stops the clock of the pass that started last."""
         row, start = self._open.pop()
         self._rows[row][2] = time.perf_counter() - start
 
@@ -56,6 +60,7 @@ class PrintBeforeAll(PassInstrument):
     """Prints the module before each pass."""
 
     def run_before_pass(self, mod, info):
+        """Prints the pass and the module that it is given."""
         print(f"Before running pass: {info}\n{mod.script()}")
 
 
@@ -63,4 +68,5 @@ class PrintAfterAll(PassInstrument):
     """Prints the module after each pass."""
 
     def run_after_pass(self, mod, info):
+        """Prints the pass and the module that it gave."""
         print(f"After running pass: {info}\n{mod.script()}")

@@ -9,6 +9,8 @@ def _call(name, swapped=False):
 
         if isinstance(other, (int, float)):
             other = relax.const(other, getattr(self.struct_info, "dtype", None))
+        elif hasattr(other, "__array__"):
+            raise TypeError(f"{name} of {self} and a {type(other).__name__}\n  needs: expressions or numbers\n  hint:  relax.const(array)")
         elif not isinstance(other, _core.RelaxExpr):
             return NotImplemented
         function = getattr(relax.op, name)
@@ -19,6 +21,8 @@ def _call(name, swapped=False):
 
 @extends(_core.RelaxExpr)
 class _Operators:
+    __array_ufunc__ = None  # NumPy leaves an operator with an array to us, and does not make an array of expressions
+
     __add__, __radd__ = _call("add"), _call("add", True)
     __sub__, __rsub__ = _call("subtract"), _call("subtract", True)
     __mul__, __rmul__ = _call("multiply"), _call("multiply", True)
