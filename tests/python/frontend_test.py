@@ -223,6 +223,8 @@ class FromFx(unittest.TestCase):
             (x, lambda c, a: c("getitem", c("chunk", a, 3), 1), np.array([1, 5], "int32")),
             (x, lambda c, a: c("max", a), np.array(5, "int32")),
             (x, lambda c, a: c("getitem", c("max", a, 0), 1), np.array(3, "int64")),
+            (x, lambda c, a: c("getattr", c("min", a, 0), "values"), np.array(-5, "int32")),
+            (f, lambda c, a: c("round", c("mul", a, 0.66), decimals=1), np.array([-0.5, 0.2, 0.3, 1.5], "float32")),
             (x, lambda c, a: c("min", a, c("neg", a)), np.array([-5, -1, -1, -5], "int32")),
         )
         for i, (value, make, wanted) in enumerate(rows):

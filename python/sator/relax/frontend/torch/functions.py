@@ -13,9 +13,17 @@ def _unary(name):
     return convert
 
 
-for _name in ("abs", "ceil", "cos", "erf", "exp", "floor", "log", "round", "rsqrt", "sigmoid", "sign", "sin", "sqrt", "square", "tan", "tanh"):
+for _name in ("abs", "ceil", "cos", "erf", "exp", "floor", "log", "rsqrt", "sigmoid", "sign", "sin", "sqrt", "square", "tan", "tanh"):
     converter(_name)(_unary(_name))
 converter("neg", "negative")(_unary("negative"))
+
+
+@converter("round")
+def _round(reader, x, decimals=0):
+    if decimals == 0:
+        return relax.op.round(x)
+    scale = relax.const(10.0**decimals, dtype(x))
+    return relax.op.divide(reader.emit(relax.op.round(reader.emit(relax.op.multiply(x, scale)))), scale)
 
 
 @converter("relu", "relu_")
@@ -126,6 +134,8 @@ def _size(reader, x, dim=None):
 
 @converter("getattr", method=False)
 def _getattr(reader, x, name):
+    if isinstance(x, tuple) and name in ("values", "indices"):  # what max and min along a dimension give
+        return x[name == "indices"]
     if name == "shape":
         return tuple(shape(x))
     if name == "dtype":
