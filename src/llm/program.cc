@@ -96,9 +96,10 @@ class ProgramBuilder {
                          {{"assume_inbound", true}});
     }
     const RExpr scores = logits(layers, config_, hidden);
-    // What only renames the head's result goes with fusion, and layers are told by the names of their results: this one keeps it.
+    // What only renames the head's result goes with fusion: the name and the layer that stay are the output's.
     const RVarRef of_head = cast<RVar>(scores);
-    RVarRef result = out.emit_output(scores, of_head ? of_head->name : "logits");
+    RVarRef result =
+        of_head ? out.emit_output(scores, of_head->name, of_head->layer) : out.emit_output(scores, "logits");
     BindingBlockRef block = out.end_block();
     Attrs attrs = {{"global_symbol", string_imm(name)}, {"num_input", int_imm(2)}};
     FuncRef f = out.end_function({ids, cache, params}, {block}, result, attrs, false);

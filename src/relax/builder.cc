@@ -149,12 +149,12 @@ RVarRef BlockBuilder::emit(RExpr value, const std::string& name, const std::stri
   require_block("emit");
   return bind(std::move(value), in_dataflow(), name, layer);
 }
-RVarRef BlockBuilder::emit_output(RExpr value, const std::string& name) {
+RVarRef BlockBuilder::emit_output(RExpr value, const std::string& name, const std::string& layer) {
   if (!in_dataflow())
     fail({.what = "emit_output outside of a dataflow block",
           .needs = "a dataflow block, whose result it is",
           .hint = "call it in `with bb.dataflow():`; elsewhere emit does"});
-  return bind(std::move(value), false, name);
+  return bind(std::move(value), false, name, layer);
 }
 
 RVarRef BlockBuilder::emit_match_cast(RExpr value, StructInfo sinfo, const std::string& name) {

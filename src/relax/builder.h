@@ -53,7 +53,7 @@ class BlockBuilder {
   ///   layer  of the variable: RVar::layer
   RVarRef emit(RExpr value, const std::string& name = "", const std::string& layer = "");
   /// A variable that is visible after the dataflow block.
-  RVarRef emit_output(RExpr value, const std::string& name = "");
+  RVarRef emit_output(RExpr value, const std::string& name = "", const std::string& layer = "");
   RVarRef emit_match_cast(RExpr value, StructInfo sinfo, const std::string& name = "");
   /// A binding that is complete already.
   void emit_binding(Binding binding);
