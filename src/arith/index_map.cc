@@ -154,12 +154,18 @@ bool are_all_digits(const MarkSplits::Entry& iterator, Analyzer& analyzer) {
   return reaches_extent;
 }
 
+/// Whether the iterator has one value, also where padding gives it a larger extent.
+bool has_one_value(const IterMark& mark) {
+  return mark.is_sum() ? std::ranges::all_of(mark.sum.args, [](const IterSplit& split) { return is_one(split.extent); })
+                       : is_one(mark.extent);
+}
+
 /// Why two points of the box go to one; "" if none do.
 std::string not_injective(const std::vector<IterSum>& indices, Analyzer& analyzer) {
   std::vector<MarkSplits::Entry> iterators;
   for (const IterSum& sum : indices) collect_splits(sum, iterators);
   for (const MarkSplits::Entry& e : iterators) {
-    if (are_all_digits(e, analyzer)) continue;
+    if (has_one_value(*e.mark) || are_all_digits(e, analyzer)) continue;
     const Expr value = e.mark->is_sum() ? to_expr(e.mark->sum, analyzer) : e.mark->expr;
     return text("several values of ", value, " get the same indices");
   }
