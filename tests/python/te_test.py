@@ -49,13 +49,6 @@ class Formulas(unittest.TestCase):
         np.put_along_axis(expected, where, what, 1)
         got = run([x, at, new, topi.scatter_elements(x, at, new, axis=1)], values, where, what, np.zeros_like(values))[3]
         np.testing.assert_array_equal(got, expected)
-        row = te.placeholder((2, 5), name="row")
-        rows = te.placeholder((2, 1), "int64", "rows")
-        expected = values.copy()
-        expected[[2, 0]] = values[:2]
-        got = run([x, rows, row, topi.scatter_nd(x, rows, row)], values, np.array([[2], [0]]), values[:2].copy(),
-                  np.zeros_like(values))[3]
-        np.testing.assert_array_equal(got, expected)
 
     def test_reducer(self):
         n = 7

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import unittest
+from pathlib import Path
 
 import numpy as np
 
@@ -98,7 +99,7 @@ class InWords(unittest.TestCase):
     def test_commands_and_compat(self):
         self.check(TypeError, "needs: the folder of a study", lambda: sator.explain(sator.schemes))
         with self.assertRaisesRegex(sator.TVMError, "no quantization scheme \"int9\""):  # one name is one scheme, not its letters
-            sator.study("examples/gpt2-stories", quant="int9", chip="edge_npu32")
+            sator.study(Path(__file__).resolve().parents[2] / "examples" / "gpt2-stories", quant="int9", chip="edge_npu32")
         for args, status, words in ((["--help"], 0, "FILE.py [ARGUMENT...]"), (["/no/such/file.py"], 1, "there is no /no/such/file.py")):
             ran = subprocess.run([sys.executable, "-m", "sator.compat", *args], capture_output=True, text=True)
             self.assertEqual(ran.returncode, status)
