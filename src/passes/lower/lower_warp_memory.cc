@@ -7,6 +7,7 @@
 //   y = A_warp[o * 32 + (tx + 1) % 32]                    y = T.tvm_warp_shuffle(T.tvm_warp_activemask(), A_local[o], (tx + 1) % 32, 32, 32)
 #include <map>
 
+#include "arith/analyzer.h"
 #include "arith/linear.h"
 #include "passes/lower/lower.h"
 #include "target/config.h"
