@@ -3,6 +3,7 @@
 #include "relax/ops/families.h"
 #include "relax/ops/formula.h"
 #include "relax/ops/infer.h"
+#include "relax/ops/nest.h"
 
 namespace sator::relax {
 
@@ -166,20 +167,6 @@ Expr combined(const char* op, const std::string& reduction, const Expr& old, con
   fail({.what = text(op, ": reduction ", string_literal(reduction)),
         .needs = "update, add, mul, mean, max or min",
         .hint = "choose one of these"});
-}
-
-/// Loops over all indices of a shape around `body`.
-template <class Body>
-tir::Stmt nest(const std::vector<Expr>& shape, const char* prefix, Body&& body) {
-  std::vector<VarRef> loops;
-  Indices i;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    loops.push_back(make_var(text(prefix, d), shape[d]->dtype));
-    i.push_back(loops.back());
-  }
-  tir::Stmt s = body(i);
-  for (size_t d = shape.size(); d-- > 0;) s = tir::for_loop(loops[d], shape[d], s);
-  return s;
 }
 
 tir::Stmt copied(const Tensor& data, const BufferRef& from, const BufferRef& to) {

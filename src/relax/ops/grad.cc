@@ -6,6 +6,7 @@
 #include "relax/ops/families.h"
 #include "relax/ops/formula.h"
 #include "relax/ops/infer.h"
+#include "relax/ops/nest.h"
 
 namespace sator::relax {
 
@@ -106,17 +107,6 @@ Tensor compute_take_backward(const TakeGradAttrs& a, const TeInputs& in) {
   const Tensor &grad = in.tensor(0), &x = in.tensor(1), &indices = in.tensor(2);
   const int64_t given = a.axis.value_or(0);
   const auto axis = static_cast<size_t>(given < 0 ? given + x.rank() : given);
-  auto nest = [](const std::vector<Expr>& shape, const char* prefix, auto&& body) {
-    std::vector<VarRef> loops;
-    Indices i;
-    for (size_t d = 0; d < shape.size(); ++d) {
-      loops.push_back(make_var(text(prefix, d), shape[d]->dtype));
-      i.push_back(loops.back());
-    }
-    tir::Stmt s = body(i);
-    for (size_t d = shape.size(); d-- > 0;) s = tir::for_loop(loops[d], shape[d], s);
-    return s;
-  };
   auto statement = [=](const std::vector<BufferRef>& b) {
     const tir::Stmt clear =
         nest(x.shape(), "i", [&](const Indices& i) { return tir::store(b[3], constant(0, x.dtype()), i); });
