@@ -53,7 +53,22 @@ class Loss:
         return bb.get()[self._loss_name]
 
 
-class L1Loss(Loss):
+class _OfDifferences(Loss):
+    """A loss of the differences between predictions and targets, element by element."""
+
+    def _of(self, bb, difference):
+        """Each element's loss."""
+        raise NotImplementedError
+
+    def __call__(self, predictions, targets):
+        """The loss as a function of the variables or struct info given. Errors: TypeError for anything else."""
+        from sator.relax import op
+
+        p, t = _parameter(predictions, "predictions"), _parameter(targets, "targets")
+        return self._function([p, t], lambda bb: self._with_reduction(self._of(bb, op.subtract(p, t))))
+
+
+class L1Loss(_OfDifferences):
     """|predictions - targets|.
 
         predictions, targets   [...] floating, of the same shape
@@ -63,15 +78,13 @@ class L1Loss(Loss):
     def __init__(self, reduction="mean"):
         super().__init__("l1_loss", 1, reduction)
 
-    def __call__(self, predictions, targets):
-        """The loss as a function of the variables or struct info given. Errors: TypeError for anything else."""
+    def _of(self, bb, difference):
         from sator.relax import op
 
-        p, t = _parameter(predictions, "predictions"), _parameter(targets, "targets")
-        return self._function([p, t], lambda bb: self._with_reduction(op.abs(op.subtract(p, t))))
+        return op.abs(difference)
 
 
-class MSELoss(Loss):
+class MSELoss(_OfDifferences):
     """(predictions - targets)^2.
 
         predictions, targets   [...] floating, of the same shape
@@ -81,17 +94,11 @@ class MSELoss(Loss):
     def __init__(self, reduction="mean"):
         super().__init__("mse_loss", 1, reduction)
 
-    def __call__(self, predictions, targets):
-        """The loss as a function of the variables or struct info given. Errors: TypeError for anything else."""
+    def _of(self, bb, difference):
         from sator.relax import op
 
-        p, t = _parameter(predictions, "predictions"), _parameter(targets, "targets")
-
-        def compute(bb):
-            difference = bb.emit(op.subtract(p, t))
-            return self._with_reduction(op.multiply(difference, difference))
-
-        return self._function([p, t], compute)
+        difference = bb.emit(difference)
+        return op.multiply(difference, difference)
 
 
 class CrossEntropyLoss(Loss):
