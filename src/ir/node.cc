@@ -1,5 +1,6 @@
 #include "ir/node.h"
 
+#include "base/error.h"
 #include "ir/visit.h"
 
 namespace sator {
@@ -87,6 +88,12 @@ class Replacer {
 };
 
 }  // namespace
+
+void detail::fail_too_deep(const NodeBase& node) {
+  fail({.what = text("the ", node.info().name, " would have ", node.depth(), " levels of parts within each other"),
+        .needs = text("at most ", kDeepestNode),
+        .hint = "give inner parts names of their own: bind them to variables, or store them in buffers"});
+}
 
 NodeRef replace_nodes(const NodeRef& root, const NodeMap& map) {
   return root && !map.empty() ? Replacer(map)(root) : root;

@@ -4,6 +4,7 @@
 // Walk, rebuild, equality, hash and printing follow from the list.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -31,7 +32,11 @@ struct Span {
 namespace detail {
 template <class Family>
 inline constexpr char kFamily = 0;  ///< its address tells families apart
+struct Depth;
 }  // namespace detail
+
+/// Nodes within each other, at most: what walks a program calls itself for each level, and none may overflow a stack of 8 MB.
+inline constexpr uint32_t kDeepestNode = 4000;
 
 /// The derived operations of one node class; its address is the class's tag.
 struct NodeInfo {
@@ -60,12 +65,18 @@ class NodeBase : public Object {
       return info().family == &detail::kFamily<T> ? static_cast<const T*>(this) : nullptr;
     }
   }
-  Span span;
+  /// Levels of nodes within it, itself among them.
+  uint32_t depth() const { return depth_; }
 
  private:
   template <class T, class Family>
   friend class Node;
+  friend struct detail::Depth;
+  uint32_t depth_ = 1;  ///< beside the count of references, where it takes no room of its own
   const NodeInfo* info_ = nullptr;
+
+ public:
+  Span span;
 };
 
 /// A counted reference to a node that is at hand as a plain reference.
@@ -216,6 +227,24 @@ std::optional<V> mapped_children(const V& v, FunctionRef<NodeRef(const NodeRef&)
   return out;
 }
 
+/// The most levels in nodes of a field.
+template <class V>
+uint32_t depth_of(const V& v) {
+  uint32_t depth = 0;
+  if constexpr (!holds_nodes<V>()) {
+    return 0;
+  } else if constexpr (NodePointer<V>) {
+    return v ? v->depth() : 0;
+  } else if constexpr (requires { v.first, v.second; }) {
+    return std::max(depth_of(v.first), depth_of(v.second));
+  } else if constexpr (requires { v.has_value(), *v; }) {
+    return v ? depth_of(*v) : 0;
+  } else {
+    for (const auto& item : v) depth = std::max(depth, depth_of(item));
+  }
+  return depth;
+}
+
 template <class V>
 bool equal_value(const V& a, const V& b, FieldRole role, Equality& eq) {
   if constexpr (NodePointer<V>) {
@@ -271,9 +300,24 @@ constexpr std::string_view type_name() {
   return s;
 }
 
+[[noreturn]] void fail_too_deep(const NodeBase& node);
+
+struct Depth {
+  /// Errors: more than kDeepestNode levels.
+  template <class T>
+  static void measure(T& node) {
+    uint32_t depth = 0;
+    for_fields<T>([&](const auto& fd) { depth = std::max(depth, depth_of(node.*fd.pointer)); });
+    node.depth_ = depth + 1;
+    if (depth >= kDeepestNode) [[unlikely]]
+      fail_too_deep(node);
+  }
+};
+
 template <class T>
 Ref<const T> finished(T* node) {
   Ref<const T> owned(node);
+  Depth::measure(*node);
   if constexpr (requires { node->finish(); }) node->finish();
   return owned;
 }
@@ -305,6 +349,7 @@ constexpr NodeInfo node_info() {
       }
     });
     if (!copy) return NodeRef(&n);
+    Depth::measure(*copy);
     if constexpr (requires { copy->finish(); }) copy->finish();
     return copy;
   };

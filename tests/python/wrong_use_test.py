@@ -53,10 +53,30 @@ def loop(sch):
 
 
 def deep(levels):
-    e = tir.Var("x", "int32")
-    for _ in range(levels):
-        e = e + 1
+    e = x = tir.Var("x", "int32")
+    for k in range(1, levels):
+        e = e + x * k
     return e
+
+
+def deep_from(e, levels):
+    for k in range(levels):
+        e = e * (k % 3) + k
+    return e
+
+
+def loops(levels):
+    s = tir.Evaluate(0)
+    for i in range(levels):
+        s = tir.For(tir.Var("i", "int32"), 0, 2, 0, s)
+    return s
+
+
+def tuples(levels):
+    t = relax.Var("v", R.Tensor((4,), "float32"))
+    for _ in range(levels):
+        t = relax.Tuple([t])
+    return t
 
 
 class InWords(unittest.TestCase):
@@ -221,6 +241,29 @@ class InWords(unittest.TestCase):
         self.assertTrue(ir.structural_equal(pickle.loads(pickle.dumps(e)), e, True))
         module["add"](np.ones(16, "float32"), out)
         self.assertEqual(out.numpy()[3], 2)
+
+    def test_what_is_nested_too_deeply(self):
+        for kind, build in (("Add", lambda: deep(20000)), ("For", lambda: loops(20000)), ("Tuple", lambda: tuples(20000))):
+            self.check(sator.TVMError, f"the {kind} would have 40", build)
+        # What is as deep as may be is printed, compared, simplified, substituted, stored and built.
+        e = deep(3990)
+        again = ir.load_json(ir.save_json(e))
+        self.assertTrue(ir.structural_equal(e, again, True))
+        self.assertEqual(ir.structural_hash(e, True), ir.structural_hash(again, True))
+        self.assertEqual(len(str(e).split("+")), 3990)
+        sator.arith.Analyzer().simplify(e)
+        var = next(iter(tir.analysis.undefined_vars(tir.Evaluate(e), [])))
+        tir.stmt_functor.substitute(e, {var: tir.Var("y", "int32")})
+        A = te.placeholder((4,), "int32", name="A")
+        B = te.compute((4,), lambda i: deep_from(A[i], 1900), name="B")
+        module = sator.build(te.create_prim_func([A, B]))
+        out = sator.nd.empty((4,), "int32")
+        module(np.arange(4, dtype="int32"), out)
+        value = np.arange(4, dtype="int32")
+        for k in range(1900):
+            value = value * (k % 3) + k
+        self.assertEqual(list(out.numpy()), list(value))
+        str(loops(1900))
 
     def test_objects_that_callbacks_delete(self):
         held = {"mod": sator.IRModule({"add": Program["add"]})}
