@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -37,6 +38,10 @@ void write_words(std::string_view words) {
 
 std::atomic<bool> catching = false, caught = false;
 
+constexpr auto kBetweenChecks = std::chrono::milliseconds(20);
+thread_local void (*ask_for_interrupt)() = nullptr;
+thread_local std::chrono::steady_clock::time_point next_check;
+
 /// Runs in a thread of its own, so that it may lock and allocate, which a signal handler may not.
 void wait_for(sigset_t signals) {
   int signal = 0;
@@ -52,6 +57,16 @@ void wait_for(sigset_t signals) {
 }
 
 }  // namespace
+
+void check_interrupt() {
+  if (!ask_for_interrupt) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_check) return;
+  next_check = now + kBetweenChecks;
+  ask_for_interrupt();
+}
+
+void let_check_interrupt_ask(void (*ask)()) { ask_for_interrupt = ask; }
 
 void end_on_interrupt() {
   sigset_t signals;

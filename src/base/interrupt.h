@@ -25,6 +25,11 @@ class CatchInterrupts {
   bool take();
 };
 
+/// Whoever works for long calls this between the parts of the work: it throws where somebody wants this thread's work to end.
+void check_interrupt();
+/// From now on check_interrupt() of this thread calls `ask`, every 20 ms at most. `ask` throws where the work is to end.
+void let_check_interrupt_ask(void (*ask)());
+
 /// Removes what is temporary, as an interrupt does, prints the words on standard error and ends the process.
 [[noreturn]] void end_process(int status, std::string_view words);
 

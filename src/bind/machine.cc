@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "bind/gil.h"
 #include "bind/node.h"
 #include "bind/parts.h"
@@ -148,7 +149,10 @@ class Machine {
       int64_t calls = std::max(number, 1);
       for (;;) {
         const auto begin = std::chrono::steady_clock::now();
-        for (int64_t i = 0; i < calls; ++i) vm_.call(function, values);
+        for (int64_t i = 0; i < calls; ++i) {
+          vm_.call(function, values);
+          check_interrupt();
+        }
         const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         if (s * 1e3 >= min_repeat_ms) {
           out.push_back(s / static_cast<double>(calls));

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/digest.h"
+#include "base/interrupt.h"
 #include "base/staged_file.h"
 #include "base/temporary.h"
 #include "base/threads.h"
@@ -145,6 +146,7 @@ void compile_all(std::vector<Job>& jobs, KernelCache& cache, const LibraryOption
     for (size_t i = next++; i < jobs.size(); i = next++) {
       Job& job = jobs[i];
       try {
+        check_interrupt();
         auto note = [&](const Reason& reason) {
           std::lock_guard lock(note_mutex);
           if (options.note) options.note(job.name, reason);
@@ -155,6 +157,7 @@ void compile_all(std::vector<Job>& jobs, KernelCache& cache, const LibraryOption
         job.error = std::make_exception_ptr(Error(e.reason));
       } catch (...) {
         job.error = std::current_exception();
+        next = jobs.size();  // an interrupt, or no memory: no mistake of this kernel's
       }
     }
   };

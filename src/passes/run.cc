@@ -1,5 +1,6 @@
 #include "passes/run.h"
 
+#include "base/interrupt.h"
 #include "relax/verify.h"
 #include "tir/verify.h"
 
@@ -53,6 +54,7 @@ void require(const Pass& pass, const Module& module) {
 }  // namespace
 
 ModuleRef run_pass(const Pass& pass, const ModuleRef& module, const PassContext& ctx) {
+  check_interrupt();
   require(pass, *module);
   ModuleRef out = pass.run(module, ctx);
   for (const Condition* condition : pass.leaves) {

@@ -1,5 +1,6 @@
 #include "rules/cpu.h"
 
+#include "base/interrupt.h"
 #include "rules/grouped.h"
 #include "rules/low_batch.h"
 #include "rules/rule.h"
@@ -90,6 +91,7 @@ ModuleRef schedule_for_cpu(const ModuleRef& module, const target::CpuLevel& leve
   for (const auto& [name, func] : module->functions) {
     const tir::PrimFuncRef f = cast<tir::PrimFunc>(func);
     if (!f || int_attr(f->attrs, "tir.is_scheduled").value_or(0) != 0 || !tir::root_of(*f)) continue;
+    check_interrupt();
     const std::optional<GroupedFunction> grouped = grouped_function(f);
     tir::PrimFuncRef done;
     if (grouped) {

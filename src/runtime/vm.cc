@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 
+#include "base/interrupt.h"
 #include "runtime/builtins/table.h"
 
 namespace sator::runtime {
@@ -182,6 +183,7 @@ Value VirtualMachine::run_vm(const FunctionInfo& f, const Args& args) {
     while (true) {
       switch (at->op) {
         case Opcode::call: {
+          check_interrupt();
           site_ = {function_index, at->annotation};
           Value result = run_call(*at, registers);
           if (at->reg != kVoidRegister) registers[static_cast<size_t>(at->reg)] = std::move(result);
