@@ -81,8 +81,9 @@ ModuleRef mark_scheduled_functions(const ModuleRef& module, const PassContext& c
   for (const auto& [name, func] : module->functions) {
     const tir::PrimFunc* f = func.as<tir::PrimFunc>();
     if (!f) continue;
-    bool scheduled = ctx.scheduled.contains(name) || int_attr(f->attrs, "tir.is_scheduled").value_or(0) != 0;
-    walk(f->body, [&](const tir::For& loop) { scheduled |= loop.kind != tir::LoopKind::serial; });
+    bool scheduled =
+        ctx.scheduled.contains(name) || f->by_schedule || int_attr(f->attrs, "tir.is_scheduled").value_or(0) != 0;
+    if (!scheduled) walk(f->body, [&](const tir::For& loop) { scheduled |= loop.kind != tir::LoopKind::serial; });
     if (!scheduled) continue;
     Attrs attrs = f->attrs;
     attrs.emplace("tir.is_scheduled", bool_imm(true));

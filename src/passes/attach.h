@@ -18,8 +18,8 @@ ModuleRef attach_memory_plan_attr(const ModuleRef& module, const PassContext& ct
 /// Adds the tensor programs of `ctx.additional` under their names, as `global_symbol`, for callers outside of the module.
 /// Errors: the module has another function of that name.
 ModuleRef attach_additional_prim_funcs(const ModuleRef& module, const PassContext& ctx);
-/// Functions that came with a schedule: those of `ctx.scheduled` and those with a loop that is not serial are marked as
-/// scheduled too (`tir.is_scheduled`), and none of them is fused with others.
+/// Functions that came with a schedule: those of `ctx.scheduled`, those that a schedule's step rewrote and those with a loop that
+/// is not serial are marked as scheduled too (`tir.is_scheduled`), and none of them is fused with others.
 ModuleRef mark_scheduled_functions(const ModuleRef& module, const PassContext& ctx);
 /// Functions of `ctx.scheduled` take the places of those from which they were made, with the attributes of these.
 ModuleRef place_scheduled_functions(const ModuleRef& module, const PassContext& ctx);

@@ -59,6 +59,7 @@ class TirFuser {
                             DType::Void(),
                             attrs,
                             tir::Stmt(make<tir::BlockRealize>(std::vector<Expr>{}, bool_imm(true), root)));
+    if (by_schedule_) f = with(f, &tir::PrimFunc::by_schedule, true);
     return each_region_once(with_separators(f));
   }
 
@@ -265,6 +266,7 @@ class TirFuser {
   void add_call(const RVarRef& var, const RCall& call) {
     const GlobalVar* gv = call.args[0].as<GlobalVar>();
     Ref<const tir::PrimFunc> callee = cast<tir::PrimFunc>(module_->functions.at(gv->name));
+    by_schedule_ |= callee->by_schedule;
     Buffers actual;
     for (const RExpr& arg : call_tir_inputs(call)) {
       Buffers part = buffers_of(arg);
@@ -345,6 +347,7 @@ class TirFuser {
   std::vector<tir::Stmt> body_;
   std::vector<std::optional<std::set<int>>> used_;
   std::vector<int64_t> in_place_;
+  bool by_schedule_ = false;  ///< one of the functions was rewritten by a schedule
   std::map<std::string, int64_t> block_names_;
 };
 

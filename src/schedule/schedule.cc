@@ -172,6 +172,7 @@ void Schedule::replace(const Stmt& old, Stmt replacement) {
 void Schedule::replace_body(Stmt body) { replace_func(with(func(), &PrimFunc::body, std::move(body))); }
 
 void Schedule::replace_func(PrimFuncRef func) {
+  if (!func->by_schedule) func = with(func, &PrimFunc::by_schedule, true);
   module_ = with_function(std::move(module_), func_name_, std::move(func));
 }
 

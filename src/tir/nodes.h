@@ -259,6 +259,9 @@ struct PrimFunc final : Node<PrimFunc, FuncNode> {
   std::vector<std::pair<VarRef, BufferRef>> buffer_map;  ///< in the order of params
   Stmt body;
   DType ret_dtype;
+  /// A step of a schedule rewrote it: rules leave its loops. Where a function comes from is no part of what it states,
+  /// so neither equality nor the printed text know of it.
+  bool by_schedule = false;
   static constexpr auto fields() {
     return std::tuple{definition("params", &PrimFunc::params),
                       definition("buffer_map", &PrimFunc::buffer_map),

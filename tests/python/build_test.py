@@ -1,5 +1,7 @@
 """Passes, building and running from Python: results against NumPy, memory that is shared, callbacks."""
 import gc
+import os
+import signal
 import tempfile
 import threading
 import time
@@ -11,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import sator
-from sator import relax, tir, transform
+from sator import ir, relax, tir, transform
 from sator.script import ir as I, relax as R, tir as T
 
 
@@ -46,6 +48,27 @@ def added(A: T.Buffer((128,), "float32"), B: T.Buffer((128,), "float32"), C: T.B
         with T.block("C"):
             vi = T.axis.spatial(128, i)
             C[vi] = A[vi] + B[vi]
+
+
+@I.ir_module
+class Sum:
+    @T.prim_func(private=True)
+    def total(A: T.Buffer((4096,), "float32"), S: T.Buffer((1,), "float32")):
+        for i in range(4096):
+            with T.block("S"):
+                vi = T.axis.reduce(4096, i)
+                with T.init():
+                    S[0] = T.float32(0)
+                S[0] = S[0] + A[vi]
+
+    @R.function
+    def main(x: R.Tensor((4096,), "float32")):
+        cls = Sum
+        with R.dataflow():
+            y = R.negative(x)
+            s = R.call_tir(cls.total, (y,), out_sinfo=R.Tensor((1,), "float32"))
+            R.output(s)
+        return s
 
 
 def random(*shape):
@@ -85,6 +108,49 @@ class Running(unittest.TestCase):
         module = sator.build(last)
         module["last"](out)
         self.assertEqual(out.numpy()[0], 9)
+
+    def test_relax_build_leaves_what_a_schedule_left(self):
+        x = random(4096)
+        serial = np.float32(0)
+        for v in x:
+            serial -= v
+
+        def sum_of(mod):
+            return relax.VirtualMachine(relax.build(mod), sator.cpu())["main"](x).numpy()[0]
+
+        self.assertNotEqual(sum_of(Sum), serial)  # the rules sum in lanes
+        sch = tir.Schedule(Sum)
+        sch.work_on("total")
+        sch.get_block("S")
+        self.assertNotEqual(sum_of(sch.mod), serial)  # nothing was rewritten
+        sch.split(sch.get_loops("S")[0], [None, 16])
+        self.assertTrue(ir.structural_equal(sator.script.parse(sch.mod.script()), sch.mod))
+        self.assertEqual(sum_of(sch.mod), serial)
+        # Also where it is fused with others first.
+        fused = transform.Sequential([relax.transform.LegalizeOps(), relax.transform.AnnotateTIROpPattern(),
+                                      relax.transform.FuseOps(), relax.transform.FuseTIR()])(sch.mod)
+        self.assertEqual(len(fused.functions), 2)
+        self.assertEqual(sum_of(fused), serial)
+
+    def test_ctrl_c_ends_what_takes_long(self):
+        sums = relax.VirtualMachine(relax.build(Sum), sator.cpu())
+        x = random(4096)
+        bb = relax.BlockBuilder()
+        v = relax.Var("v", R.Tensor((64, 64), "float32"))
+        with bb.function("main", [v]):
+            y = v
+            for k in range(400):
+                y = bb.emit(relax.op.nn.softmax(relax.op.matmul(y, relax.op.add(v, relax.const(float(k))))))
+            bb.emit_func_output(y)
+        large = bb.get()
+        for work in (lambda: sums.time_evaluator("main", sator.cpu(), number=10**9)(x), lambda: relax.build(large)):
+            timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+            timer.start()
+            with self.assertRaises(KeyboardInterrupt):
+                for _ in range(1000):
+                    work()
+            timer.join()
+        np.testing.assert_allclose(sums["main"](x).numpy()[0], -x.sum(dtype="float64"), atol=1e-3)
 
     def test_wrong_arguments_name_the_parameter(self):
         vm = relax.VirtualMachine(relax.build(Layer))
