@@ -98,6 +98,20 @@ bool multiplies_and_reduces(const Block& block) {
   return found;
 }
 
+/// Whether a reduction reads windows: an index is more than the variable of a reduction's axis.
+bool reads_windows(const Block& block) {
+  std::vector<VarRef> reduction;
+  for (const IterVarRef& iter : block.iter_vars)
+    if (iter->kind == IterKind::reduce) reduction.push_back(iter->var);
+  bool windows = false;
+  walk(block.body, [&](const BufferLoad& l) {
+    for (const Expr& index : l.indices)
+      windows |=
+          !index.as<Var>() && std::ranges::any_of(reduction, [&](const VarRef& r) { return uses_var(index, *r); });
+  });
+  return windows;
+}
+
 OpPattern pattern_of(const Block& block) {
   // What a call does to its arguments is not known.
   bool stores = false;
@@ -112,7 +126,7 @@ OpPattern pattern_of(const Block& block) {
     vars.push_back(iter->var);
   }
   if (block.writes.size() != 1) return reduces ? OpPattern::reduction : OpPattern::opaque;
-  if (reduces) return OpPattern::reduction;
+  if (reduces) return reads_windows(block) ? OpPattern::out_fusable : OpPattern::reduction;
   const BufferStore* st = block.body.as<BufferStore>();
   if (!st) return OpPattern::opaque;
   OpPattern pattern = OpPattern::elementwise;
@@ -142,11 +156,18 @@ OpPattern op_pattern_of(const PrimFunc& func) {
   OpPattern whole = OpPattern::elementwise;
   bool any = false, opaque = false;
   int matmuls = 0;
+  const auto writes_result = [&](const Block& block) {
+    return std::ranges::any_of(block.writes, [&](const BufferRegionRef& w) {
+      return std::ranges::any_of(func.buffer_map, [&](const auto& entry) { return entry.second == w->buffer; });
+    });
+  };
   walk(root->block->body, [&](const Block& block) {
     any = true;
     OpPattern p = pattern_of(block);
     opaque |= p == OpPattern::opaque;
-    matmuls += p == OpPattern::out_fusable;
+    matmuls += multiplies_and_reduces(block);
+    // What is computed element by element from a reduction may go on so: softmax, norms, means.
+    if (whole == OpPattern::reduction && p <= OpPattern::injective && writes_result(block)) p = OpPattern::out_fusable;
     whole = std::max(whole, p);
     return false;
   });
