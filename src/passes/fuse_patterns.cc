@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "passes/dataflow_pattern.h"
 #include "passes/fuse_ops.h"
 #include "passes/op_pattern.h"
 #include "relax/builder.h"
@@ -36,22 +37,27 @@ struct Uses {
   }
 };
 
-/// permute_dims that swaps the last two dimensions of a matrix, or of matrices in batches: what it turns, or null.
-RExpr transposed(const RExpr& value) {
-  const RCall* call = value.as<RCall>();
-  if (!call || !is_op(value, "permute_dims")) return nullptr;
-  const TensorInfo* info = call->args[0]->sinfo.as<TensorInfo>();
-  if (!info || info->ndim < 2) return nullptr;
+/// Whether a permute_dims swaps the last two dimensions of a matrix, or of matrices in batches.
+bool swaps_last_two(const RCall& permute) {
+  const TensorInfo* info = permute.args[0]->sinfo.as<TensorInfo>();
+  if (!info || info->ndim < 2) return false;
   const auto rank = static_cast<size_t>(info->ndim);
-  auto at = call->attrs.find("axes");
-  if (at == call->attrs.end() || !at->second) return rank == 2 ? call->args[0] : nullptr;
+  auto at = permute.attrs.find("axes");
+  if (at == permute.attrs.end() || !at->second) return rank == 2;
   const Array* axes = at->second.as<Array>();
-  if (!axes || axes->items.size() != rank) return nullptr;
+  if (!axes || axes->items.size() != rank) return false;
   for (size_t d = 0; d < rank; ++d) {
     const size_t from = d + 2 < rank ? d : 2 * rank - 3 - d;
-    if (!is_int(cast<ExprNode>(axes->items[d]), static_cast<int64_t>(from))) return nullptr;
+    if (!is_int(cast<ExprNode>(axes->items[d]), static_cast<int64_t>(from))) return false;
   }
-  return call->args[0];
+  return true;
+}
+
+/// The one other binding that a match of two takes in, if it may be computed later than it stands.
+std::optional<size_t> other_binding(const PatternGraph::Match& match, size_t root, const std::vector<bool>& early) {
+  for (size_t m : match.members)
+    if (m != root) return early[m] ? std::nullopt : std::optional(m);
+  return {};
 }
 
 /// Whether the product of x with the turned w has a formula here: w is one matrix, or has the batches of x.
@@ -85,41 +91,44 @@ std::vector<te::Tensor> nt_matmul(const te::Tensor& x, const te::Tensor& w, DTyp
 }  // namespace
 
 ModuleRef fuse_transpose_matmul(const ModuleRef& module, const PassContext& ctx) {
+  const DFPattern x = wildcard(), w = wildcard(), product = is_op("matmul", {x, is_op("permute_dims", {w})});
   BlockBuilder builder(module);
   ModuleRef out =
       rewrite_dataflow_blocks(module, [&](const BindingBlockRef& block, const std::vector<RVarRef>& live_out) {
-        Uses uses(block, live_out);
-        std::vector<Binding> bindings;
+        const PatternGraph graph(module, block, live_out);
+        const std::vector<bool> early = read_before_overwritten(*block);
+        // The product of the binding as one tensor function; null where it is none of a turned matrix.
+        const auto fused = [&](size_t b) -> RExpr {
+          const auto match = graph.match({product}, b);
+          const auto turned = match ? other_binding(*match, b, early) : std::nullopt;
+          if (!turned || !swaps_last_two(*bound_value(block->bindings[*turned]).as<RCall>())) return nullptr;
+          const RExpr value = bound_value(block->bindings[b]), left = match->parts.at(x), right = match->parts.at(w);
+          const TensorInfo* in = left->sinfo.as<TensorInfo>();
+          const TensorInfo* result = value->sinfo.as<TensorInfo>();
+          if (!in || !result || !fits(*in, right) || result->dtype.is_void()) return nullptr;
+          builder.begin_block(true);
+          RExpr call = builder.call_te(
+              "NT_matmul",
+              {left, right},
+              [&](const TeInputs& te) { return nt_matmul(te.tensor(0), te.tensor(1), result->dtype); },
+              value->sinfo);
+          if (call) call = builder.normalize(call);
+          builder.end_block();
+          return call;
+        };
+        std::vector<Binding> bindings = block->bindings;
         bool changed = false;
-        for (const Binding& b : block->bindings) {
-          const VarBinding* v = b.as<VarBinding>();
-          RExpr w;
-          if (v && is_op(v->value, "matmul")) {
-            const RCall* call = v->value.as<RCall>();
-            if (auto at = uses.binding_of(call->args[1])) w = transposed(bound_value(block->bindings[*at]));
-            const TensorInfo* x = call->args[0]->sinfo.as<TensorInfo>();
-            const TensorInfo* y = v->value->sinfo.as<TensorInfo>();
-            if (w && x && y && fits(*x, w) && !y->dtype.is_void()) {
-              builder.begin_block(true);
-              RExpr fused = builder.call_te(
-                  "NT_matmul",
-                  {call->args[0], w},
-                  [&](const TeInputs& in) { return nt_matmul(in.tensor(0), in.tensor(1), y->dtype); },
-                  v->value->sinfo);
-              if (fused) fused = builder.normalize(fused);
-              builder.end_block();
-              if (fused) {
-                bindings.push_back(make<VarBinding>(fused, v->var));
-                changed = true;
-                continue;
-              }
-            }
-            if (!w)
-              ctx.say("FuseTransposeMatmul",
-                      text(v->var->name,
-                           ": the right operand is no transposed matrix, nor one for each of the same batches"));
+        for (size_t b = 0; b < bindings.size(); ++b) {
+          const VarBinding* v = bindings[b].as<VarBinding>();
+          if (!v || !is_op(v->value, "matmul")) continue;
+          if (RExpr call = fused(b)) {
+            bindings[b] = make<VarBinding>(call, v->var);
+            changed = true;
+          } else {
+            ctx.say("FuseTransposeMatmul",
+                    text(v->var->name,
+                         ": the right operand is no transposed matrix, nor one for each of the same batches"));
           }
-          bindings.push_back(b);
         }
         return changed ? sator::with(block, &BindingBlock::bindings, std::move(bindings)) : block;
       });
@@ -131,25 +140,27 @@ ModuleRef fuse_transpose_matmul(const ModuleRef& module, const PassContext& ctx)
 }
 
 ModuleRef fuse_add_rms_norm(const ModuleRef& module, const PassContext& ctx) {
+  const DFPattern x = wildcard(), y = wildcard(), norm = is_op_beginning("nn.rms_norm", {is_op("add", {x, y})});
   Outliner outliner(module);
   return rewrite_dataflow_blocks(
       module,
       [&](const BindingBlockRef& block, const std::vector<RVarRef>& live_out) {
-        Uses uses(block, live_out);
+        const PatternGraph graph(outliner.module(), block, live_out);
+        const std::vector<bool> early = read_before_overwritten(*block);
         std::vector<Group> groups;
-        std::vector<bool> taken(block->bindings.size());
-        for (size_t b = 0; b < block->bindings.size(); ++b) {
-          RExpr value = bound_value(block->bindings[b]);
-          if (!is_op(value, "nn.rms_norm")) continue;
-          auto sum = uses.binding_of(value.as<RCall>()->args[0]);
-          if (!sum || taken[*sum] || !is_op(bound_value(block->bindings[*sum]), "add")) {
+        std::set<size_t> taken;
+        for (size_t b = 0; b < graph.size(); ++b) {
+          if (!is_op(bound_value(block->bindings[b]), "nn.rms_norm")) continue;
+          const auto match = graph.match({norm}, b);
+          const auto sum = match ? other_binding(*match, b, early) : std::nullopt;
+          if (!sum || taken.contains(*sum)) {
             ctx.say("FuseAddRMSNorm", text(bound_var(block->bindings[b])->name, ": its input is no sum"));
             continue;
           }
-          const TensorInfo* x = bound_value(block->bindings[*sum]).as<RCall>()->args[0]->sinfo.as<TensorInfo>();
-          const TensorInfo* y = bound_value(block->bindings[*sum]).as<RCall>()->args[1]->sinfo.as<TensorInfo>();
-          if (!x || !y || !equal(x->shape, y->shape)) continue;  // a bias, not a residual
-          taken[*sum] = true;
+          const TensorInfo* left = match->parts.at(x)->sinfo.as<TensorInfo>();
+          const TensorInfo* right = match->parts.at(y)->sinfo.as<TensorInfo>();
+          if (!left || !right || !equal(left->shape, right->shape)) continue;  // a bias, not a residual
+          taken.insert(*sum);
           groups.push_back({{*sum, b}, "fused_add_rms_norm", {{"Primitive", int_imm(1)}}});
         }
         return outliner.outline(block, groups, live_out);
