@@ -5,6 +5,7 @@
 #include "passes/dataflow_pattern.h"
 #include "passes/fuse_ops.h"
 #include "passes/op_pattern.h"
+#include "passes/wide_sums.h"
 #include "relax/builder.h"
 #include "relax/ops/op.h"
 #include "relax/outline.h"
@@ -134,7 +135,8 @@ ModuleRef fuse_transpose_matmul(const ModuleRef& module, const PassContext& ctx)
       });
   // The functions that the builder made join the rewritten graph.
   for (const auto& [name, func] : builder.module()->functions) {
-    if (!out->functions.count(name)) out = with_function(std::move(out), name, func);
+    if (!out->functions.count(name))
+      out = with_function(std::move(out), name, with_wide_sums(cast<tir::PrimFunc>(func)));
   }
   return out;
 }

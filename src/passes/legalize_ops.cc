@@ -2,6 +2,7 @@
 
 #include "passes/fold_constant.h"
 #include "passes/library_form.h"
+#include "passes/wide_sums.h"
 #include "relax/builder.h"
 #include "relax/ops/table.h"
 #include "relax/rebind.h"
@@ -142,11 +143,11 @@ ModuleRef legalize_ops(const ModuleRef& module, const PassContext& ctx) {
       builder.update_function(name, Legalizer(builder, ctx, !form.empty()).function(*f));
   }
   ModuleRef out = builder.module();
-  if (form.empty()) return out;
   for (const auto& [name, func] : builder.module()->functions) {
     tir::PrimFuncRef f = cast<tir::PrimFunc>(func);
     if (!f || module->functions.contains(name)) continue;
-    if (tir::PrimFuncRef other = in_library_form(f); other != f) out = with_function(std::move(out), name, other);
+    tir::PrimFuncRef other = form.empty() ? with_wide_sums(f) : in_library_form(f);
+    if (other != f) out = with_function(std::move(out), name, other);
   }
   return out;
 }

@@ -81,6 +81,7 @@ tir::PrimFuncRef in_library_form(const tir::PrimFuncRef& f) {
         return init == b.init ? NodeRef(&b) : NodeRef(with(b, &tir::Block::init, init));
       },
       [](const Call& c) -> NodeRef {
+        if (c.op == "tir.nearbyint") return sator::call(c.dtype, "tir.round", c.args);
         if (c.op == "tir.if_then_else" && is_negative_class(c.args[0])) return c.args[2];
         if (c.op == "tir.if_then_else" && chooses_by_element(c.args[0])) return select(c.args[0], c.args[1], c.args[2]);
         if (c.op != "tir.if_then_else" || finite(c.args[2]) == c.args[2]) return NodeRef(&c);

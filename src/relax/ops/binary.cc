@@ -156,8 +156,14 @@ te::Tensor compute_fma(const TeInputs& in) { return add(multiply(in.tensor(0), i
 std::vector<OpDef> binary_ops() {
   std::vector<OpDef> ops;
   auto arithmetic = [&](const char* name, BinaryFn f) { ops.push_back(binary(name, infer_arithmetic, f)); };
-  arithmetic("add", [](Expr a, Expr b) { return a + b; });
-  arithmetic("subtract", [](Expr a, Expr b) { return a - b; });
+  arithmetic("add", [](Expr a, Expr b) {
+    need_numbers(a->dtype, "sum");
+    return a + b;
+  });
+  arithmetic("subtract", [](Expr a, Expr b) {
+    need_numbers(a->dtype, "difference");
+    return a - b;
+  });
   arithmetic("multiply", [](Expr a, Expr b) { return a * b; });
   arithmetic("divide", divide_values);
   arithmetic("floor_divide", floor_divide_values);

@@ -191,7 +191,15 @@ Tensor reduce(const Tensor& x, const std::optional<std::vector<int64_t>>& axes, 
   });
 }
 
+void need_numbers(DType dtype, const char* what) {
+  if (dtype.is_bool())
+    fail({.what = text("the ", what, " of truth values would be a truth value"),
+          .needs = "numbers",
+          .hint = "convert them before, by R.astype(x, \"int32\"), or use R.logical_or and R.logical_and"});
+}
+
 Tensor sum(const Tensor& x, const std::optional<std::vector<int64_t>>& axes, bool keepdims) {
+  need_numbers(x.dtype(), "sum");
   return reduce(x, axes, keepdims, te::reduce_sum);
 }
 Tensor max(const Tensor& x, const std::optional<std::vector<int64_t>>& axes, bool keepdims) {

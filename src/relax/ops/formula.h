@@ -68,6 +68,8 @@ te::Indices without(const te::Indices& i, const std::vector<int64_t>& gone);
 te::Indices only(const te::Indices& i, const std::vector<int64_t>& kept);
 
 /// A reduction over `axes` (nothing: all); reduced extents become 1 or go away.
+/// Errors: the elements are truth values, whose `what` ("sum") would be a truth value again.
+void need_numbers(DType dtype, const char* what);
 using ReduceFn = te::Reduction (*)(Expr, std::vector<tir::IterVarRef>);
 te::Tensor reduce(const te::Tensor& x, const std::optional<std::vector<int64_t>>& axes, bool keepdims, ReduceFn f);
 te::Tensor sum(const te::Tensor& x, const std::optional<std::vector<int64_t>>& axes, bool keepdims);

@@ -49,6 +49,7 @@ template <ReduceFn kReduce>
 Tensor compute_reduction(const StatisticalAttrs& a, const TeInputs& in) {
   return reduce(in.tensor(0), a.axis, a.keepdims, kReduce);
 }
+Tensor compute_sum(const StatisticalAttrs& a, const TeInputs& in) { return sum(in.tensor(0), a.axis, a.keepdims); }
 Tensor compute_mean(const StatisticalAttrs& a, const TeInputs& in) { return mean(in.tensor(0), a.axis, a.keepdims); }
 /// The mean of (x - mean)^2: divided by n, not n - 1.
 Tensor variance(const StatisticalAttrs& a, const Tensor& x) {
@@ -183,7 +184,7 @@ std::vector<OpDef> statistical_ops() {
                    .infer = with(infer_statistical),
                    .compute = std::move(compute)});
   };
-  reduction("sum", with(compute_reduction<te::reduce_sum>));
+  reduction("sum", with(compute_sum));
   reduction("prod", with(compute_reduction<te::reduce_prod>));
   reduction("max", with(compute_reduction<te::reduce_max>));
   reduction("min", with(compute_reduction<te::reduce_min>));
