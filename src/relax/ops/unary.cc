@@ -122,7 +122,8 @@ std::vector<OpDef> unary_ops() {
                            "tan",
                            "tanh"})
     ops.push_back(unary(name, infer_same_float, builtin(name)));
-  for (const char* name : {"ceil", "floor", "round"}) ops.push_back(unary(name, infer_same, rounding(name)));
+  for (const char* name : {"ceil", "floor"}) ops.push_back(unary(name, infer_same, rounding(name)));
+  ops.push_back(unary("round", infer_same, rounding("nearbyint")));  // halves to even, as NumPy
   ops.push_back(unary("abs", infer_same, with(compute_abs)));
   ops.push_back(unary("negative", infer_number, with(compute_negative)));
   ops.push_back(unary("square", infer_same, with(compute_square)));
