@@ -77,6 +77,10 @@ rows = {
     "erf large: log(erfc(x)) = P(x)": lambda n: fit(n, lambda x: mp.log(mp.erfc(x)), lambda x: mp.mpf(0), lambda x: one, lambda x: x, 0.92, 4.0, 8),
     "sin: r + r^3 P(r^2)": lambda n: fit(n, mp.sin, lambda x: x, lambda x: x**3, lambda x: x * x, 1e-4, 0.80, 3),
     "cos: 1 - r^2/2 + r^4 P(r^2)": lambda n: fit(n, mp.cos, lambda x: 1 - x * x / 2, lambda x: x**4, lambda x: x * x, 1e-4, 0.80, 3),
+    "tan: r + r^3 P(r^2)": lambda n: fit(n, mp.tan, lambda x: x, lambda x: x**3, lambda x: x * x, 1e-4, 0.80, 6),
+    "atan: z + z^3 P(z^2)": lambda n: fit(n, mp.atan, lambda x: x, lambda x: x**3, lambda x: x * x, 1e-4, mp.sqrt(2) - 1 + 1e-6, 4),
+    "asin: x + x^3 P(x^2)": lambda n: fit(n, mp.asin, lambda x: x, lambda x: x**3, lambda x: x * x, 1e-4, 0.5, 5),
+    "sinh: x + x^3 P(x^2)": lambda n: fit(n, mp.sinh, lambda x: x, lambda x: x**3, lambda x: x * x, 1e-4, 1.0, 3),
     "log2 f64: s P(s^2), s = f / (2 + f)": lambda n: fit(n, lambda s: mp.log((1 + s) / (1 - s), 2), lambda s: mp.mpf(0), lambda s: s, lambda s: s * s, 1e-4, 0.1717, 6, float),
     "exp2 f64: P(r)": lambda n: fit(n, lambda x: mp.mpf(2) ** x, lambda x: mp.mpf(0), lambda x: one, lambda x: x, -0.5, 0.5, 8, float),
 }

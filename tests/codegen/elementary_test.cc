@@ -79,6 +79,15 @@ const Row kRows[] = {
     {"tir.erf", std::erf, 1.5, {0.93, -0.93, 3.91, 4.0}},
     {"tir.sin", std::sin, 1.5, {3.14159265, 1.57079633, 131072, 100000.5, 1e10, 710.0}},
     {"tir.cos", std::cos, 1.5, {3.14159265, 1.57079633, 131072, 100000.5, 1e10, 710.0}},
+    {"tir.tan", std::tan, 2.5, {3.14159265, 1.57079633, 0.78539816, 131072, 100000.5, 1e10, 710.0}},
+    {"tir.sinh", std::sinh, 2.5, {1.0, -1.0, 88.73, 89.41, -89.41, 1e-4}},
+    {"tir.cosh", std::cosh, 2.5, {1.0, 0.1, 88.73, 89.41, -89.41}},
+    {"tir.asin", std::asin, 2.5, {0.5, -0.5, 1.0, -1.0, 1e-4}},
+    {"tir.acos", std::acos, 2.5, {0.5, -0.5, 1.0, -1.0, 1e-4}},
+    {"tir.atan", std::atan, 2.5, {0.41421356, 2.4142135, -2.4142135, 1.0, 1e-4}},
+    {"tir.asinh", std::asinh, 2.5, {4096, 0.1, -1.0, 1e-4}},
+    {"tir.acosh", std::acosh, 2.5, {1.0, 1.0001, 2.0, 4096}},
+    {"tir.atanh", std::atanh, 2.5, {0.5, -0.5, 0.99999994, 1e-4}},
 };
 
 class Elementary : public testing::TestWithParam<Row> {};
@@ -115,20 +124,27 @@ TEST_P(Elementary, IsWithinItsErrorAtEveryLevel) {
 INSTANTIATE_TEST_SUITE_P(All, Elementary, testing::ValuesIn(kRows),
                          [](const auto& info) { return std::string(info.param.op).substr(4); });
 
-TEST(Pow, FollowsCWithinAnUlpAndAHalf) {
-  std::vector<float> special = {0.0f, -0.0f, 1.0f,   -1.0f, 2.0f,        -2.0f,       3.0f,      -3.0f,
-                                0.5f, -0.5f, 1e-40f, 1e30f, -1e30f,      16777216.0f, INFINITY,  -INFINITY,
-                                NAN,  2.5f,  -2.5f,  1e-3f, 33554433.0f, 0.99999994f, 1.0000001f};
-  std::vector<std::pair<float, float>> pairs;
-  for (float x : special)
-    for (float y : special) pairs.emplace_back(x, y);
-  uint32_t state = 1;
-  auto draw = [&](float lo, float hi) {
-    state = state * 1664525u + 1013904223u;
-    return lo + (hi - lo) * static_cast<float>(state >> 8) * 0x1p-24f;
-  };
-  for (int i = 0; i < 100000; ++i) pairs.emplace_back(std::exp2(draw(-20, 20)), draw(-6, 6));
-  for (int i = 0; i < 20000; ++i) pairs.emplace_back(draw(0.999f, 1.001f), draw(-60000, 60000));
+/// Numbers where functions of two change what they do, each with each, and `more` in both.
+struct Pairs {
+  std::vector<std::pair<float, float>> all;
+  Pairs() {
+    std::vector<float> special = {0.0f, -0.0f, 1.0f,   -1.0f, 2.0f,        -2.0f,       3.0f,      -3.0f,
+                                  0.5f, -0.5f, 1e-40f, 1e30f, -1e30f,      16777216.0f, INFINITY,  -INFINITY,
+                                  NAN,  2.5f,  -2.5f,  1e-3f, 33554433.0f, 0.99999994f, 1.0000001f};
+    for (float x : special)
+      for (float y : special) all.emplace_back(x, y);
+  }
+  float draw(float lo, float hi) {
+    state_ = state_ * 1664525u + 1013904223u;
+    return lo + (hi - lo) * static_cast<float>(state_ >> 8) * 0x1p-24f;
+  }
+
+ private:
+  uint32_t state_ = 1;
+};
+
+void expect_within(const char* op, double (*reference)(double, double), double max_ulps,
+                   std::vector<std::pair<float, float>> pairs) {
   while (pairs.size() % 16) pairs.emplace_back(1.0f, 1.0f);
   int64_t n = static_cast<int64_t>(pairs.size());
   BufferRef a = make_buffer("A", {int_imm(n, i64)}, f32), b = make_buffer("B", {int_imm(n, i64)}, f32),
@@ -137,7 +153,7 @@ TEST(Pow, FollowsCWithinAnUlpAndAHalf) {
   Expr at = i * 16 + j;
   tir::Stmt body = tir::for_loop(j,
                                  int_imm(16, i64),
-                                 tir::store(c, call_builtin("tir.pow", {load(a, {at}), load(b, {at})}), {at}),
+                                 tir::store(c, call_builtin(op, {load(a, {at}), load(b, {at})}), {at}),
                                  tir::LoopKind::vectorized);
   Data<float> x(pairs.size()), y(pairs.size()), z(pairs.size());
   for (size_t k = 0; k < pairs.size(); ++k) x[k] = pairs[k].first, y[k] = pairs[k].second;
@@ -149,12 +165,32 @@ TEST(Pow, FollowsCWithinAnUlpAndAHalf) {
     double worst = 0;
     size_t worst_at = 0;
     for (size_t k = 0; k < pairs.size(); ++k) {
-      double reference = std::pow(static_cast<double>(x[k]), static_cast<double>(y[k])), error = ulps(z[k], reference);
+      const double wanted = reference(static_cast<double>(x[k]), static_cast<double>(y[k]));
+      double error = ulps(z[k], wanted);
+      if (wanted == 0 && std::signbit(wanted) != std::signbit(z[k])) error = 1e9;
       if (error > worst) worst = error, worst_at = k;
     }
-    EXPECT_LE(worst, 1.5) << "pow(" << x[worst_at] << ", " << y[worst_at] << ") = " << z[worst_at] << " at "
-                          << level->name;
+    EXPECT_LE(worst, max_ulps) << op << "(" << x[worst_at] << ", " << y[worst_at] << ") = " << z[worst_at] << " at "
+                               << level->name;
   }
+}
+
+TEST(Pow, FollowsCWithinAnUlpAndAHalf) {
+  Pairs pairs;
+  for (int i = 0; i < 100000; ++i) pairs.all.emplace_back(std::exp2(pairs.draw(-20, 20)), pairs.draw(-6, 6));
+  for (int i = 0; i < 20000; ++i) pairs.all.emplace_back(pairs.draw(0.999f, 1.001f), pairs.draw(-60000, 60000));
+  expect_within("tir.pow", std::pow, 1.5, std::move(pairs.all));
+}
+
+TEST(Atan2, FollowsCWithinTwoUlpsAndAHalf) {
+  Pairs pairs;
+  for (int i = 0; i < 100000; ++i) {
+    const float y = std::exp2(pairs.draw(-20, 20)), x = y * pairs.draw(-4, 4);
+    pairs.all.emplace_back(i % 2 ? y : -y, x);
+  }
+  for (int i = 0; i < 20000; ++i)
+    pairs.all.emplace_back(std::exp2(pairs.draw(100, 128)), std::exp2(pairs.draw(100, 128)));
+  expect_within("tir.atan2", std::atan2, 2.5, std::move(pairs.all));
 }
 
 }  // namespace

@@ -62,6 +62,14 @@ llvm::Value* emit_pow(Emit& e, const Call& n) {
   return convert(e, elementary::pow(e, x, y), wide, n.dtype);
 }
 
+llvm::Value* emit_atan2(Emit& e, const Call& n) {
+  if (n.dtype.bits == 64) return from_libm(e, n, "atan2");
+  DType wide = DType::Float(32, n.dtype.lanes);
+  llvm::Value* y = convert(e, arg(e, n, 0), n.dtype, wide);
+  llvm::Value* x = convert(e, arg(e, n, 1), n.args[1]->dtype, wide);
+  return convert(e, elementary::atan2(e, y, x), wide, n.dtype);
+}
+
 /// An LLVM intrinsic that IEEE 754 defines exactly (or that works on bits).
 llvm::Value* exact(Emit& e, const Call& n, ID id) {
   std::vector<llvm::Value*> args;
@@ -245,16 +253,16 @@ constexpr EmitBuiltin kTable[] = {
     {"tir.cos", OURS(cos)},
     {"tir.sigmoid", emit_sigmoid},
     {"tir.pow", emit_pow},
-    {"tir.tan", FROM_LIBM("tan")},
-    {"tir.cosh", FROM_LIBM("cosh")},
-    {"tir.sinh", FROM_LIBM("sinh")},
-    {"tir.acos", FROM_LIBM("acos")},
-    {"tir.acosh", FROM_LIBM("acosh")},
-    {"tir.asin", FROM_LIBM("asin")},
-    {"tir.asinh", FROM_LIBM("asinh")},
-    {"tir.atan", FROM_LIBM("atan")},
-    {"tir.atanh", FROM_LIBM("atanh")},
-    {"tir.atan2", FROM_LIBM("atan2")},
+    {"tir.tan", OURS(tan)},
+    {"tir.cosh", OURS(cosh)},
+    {"tir.sinh", OURS(sinh)},
+    {"tir.acos", OURS(acos)},
+    {"tir.acosh", OURS(acosh)},
+    {"tir.asin", OURS(asin)},
+    {"tir.asinh", OURS(asinh)},
+    {"tir.atan", OURS(atan)},
+    {"tir.atanh", OURS(atanh)},
+    {"tir.atan2", emit_atan2},
     {"tir.hypot", FROM_LIBM("hypot")},
     {"tir.sqrt", exactly<llvm::Intrinsic::sqrt>},
     {"tir.rsqrt", emit_rsqrt},

@@ -222,19 +222,27 @@ std::pair<Lane, Lane> with_large(Emit& e, Lane x, Lane r, Lane quadrant, Lane is
   return {r.of(phi_r), quadrant.of(join(quadrant.v, slow_q))};
 }
 
-llvm::Value* trigonometric(Emit& e, llvm::Value* value, int64_t first_quadrant) {
-  Lane x{&e, value};
-  double inf = std::numeric_limits<double>::infinity();
+/// x as r + quadrant * pi/2 with |r| <= 0.8; of infinities and NaN, something.
+struct Angle {
+  Lane r, quadrant, finite;
+};
+Angle reduced_angle(Emit& e, Lane x) {
   Lane magnitude = fabs(x);
-  Lane finite = magnitude < inf;
+  Lane finite = magnitude < std::numeric_limits<double>::infinity();
   Lane is_large = magnitude > 0x1p17 && finite;
   Rounded n = nearest(x * 0.636619772);
   Lane r = fma(n.value, -kPiHalf1, x);
   r = fma(n.value, -kPiHalf2, r);
   r = fma(n.value, -kPiHalf3, r);
   auto [angle, quadrant] = with_large(e, x, r, n.integer, is_large);
-  Lane out = sin_or_cos(angle, iadd(quadrant, first_quadrant));
-  return select(finite, out, x - x).v;  // of infinity and NaN: NaN
+  return {angle, quadrant, finite};
+}
+
+llvm::Value* trigonometric(Emit& e, llvm::Value* value, int64_t first_quadrant) {
+  Lane x{&e, value};
+  Angle a = reduced_angle(e, x);
+  Lane out = sin_or_cos(a.r, iadd(a.quadrant, first_quadrant));
+  return select(a.finite, out, x - x).v;  // of infinity and NaN: NaN
 }
 
 }  // namespace
@@ -330,8 +338,47 @@ llvm::Value* erf(Emit& e, llvm::Value* value) {
   return select(is_nan(x), x, select(fabs(x) < 0.93, small, large)).v;
 }
 
+namespace {
+
+/// e^|x| / 2, in range where e^|x| is too large: what the hyperbolic functions add.
+Lane half_exp(Lane x) {
+  Lane a = clamp(fabs(x), 0.0, 90.0);
+  Rounded n = nearest(a * kLog2e);
+  Lane r = fma(n.value, -kLn2Hi, a);
+  r = fma(n.value, -kLn2Lo, r);
+  return scale(exp_reduced(r), {n.value - 1.0, iadd(n.integer, -1)});
+}
+
+}  // namespace
+
+llvm::Value* sinh(Emit& e, llvm::Value* value) {
+  static constexpr double c[] = {0.166666672, 0.00833331048, 0.000198428956, 2.78221319e-06};
+  Lane x{&e, value};
+  Lane square = x * x;
+  Lane small = fma(square * x, polynomial(square, c), x);
+  Lane half = half_exp(x);
+  Lane large = copysign(half - 0.25 / half, x);
+  return select(is_nan(x), x, select(fabs(x) < 1.0, small, large)).v;
+}
+
+llvm::Value* cosh(Emit& e, llvm::Value* value) {
+  Lane x{&e, value};
+  Lane half = half_exp(x);
+  return (half + 0.25 / half).v;
+}
+
 llvm::Value* sin(Emit& e, llvm::Value* x) { return trigonometric(e, x, 0); }
 llvm::Value* cos(Emit& e, llvm::Value* x) { return trigonometric(e, x, 1); }
+
+llvm::Value* tan(Emit& e, llvm::Value* value) {
+  static constexpr double c[] = {
+      0.333333552, 0.133324683, 0.0540826768, 0.0211620051, 0.0111529455, -0.000318390143, 0.0045799301};
+  Lane x{&e, value};
+  Angle a = reduced_angle(e, x);
+  Lane square = a.r * a.r;
+  Lane t = fma(square * a.r, polynomial(square, c), a.r);
+  return select(a.finite, select(is_set(a.quadrant, 1), -1.0 / t, t), x - x).v;
+}
 
 llvm::Value* pow(Emit& e, llvm::Value* base, llvm::Value* exponent) {
   static constexpr double log_c[] = {2.8853900817779272,

@@ -1,6 +1,6 @@
 // Elementary functions as straight-line code in f32, the same bits for every number of lanes and at every level.
 //
-// Each is accurate to 1.5 ulp (sigmoid 2.5) over the whole range, subnormal arguments and results included; infinities and NaN as in C.
+// Each is accurate to 1.5 ulp (sigmoid, tan, the inverse and the hyperbolic functions but tanh to 2.5) over the whole range, subnormal arguments and results included; infinities and NaN as in C.
 // Method: argument reduction by multiples of a constant in two or three parts (Cody & Waite, "Software Manual for the
 // Elementary Functions", 1980), then a minimax polynomial; coefficients by tools/fit_elementary.py.
 #pragma once
@@ -22,6 +22,17 @@ llvm::Value* sigmoid(Emit& e, llvm::Value* x);
 llvm::Value* erf(Emit& e, llvm::Value* x);
 llvm::Value* sin(Emit& e, llvm::Value* x);
 llvm::Value* cos(Emit& e, llvm::Value* x);
+llvm::Value* tan(Emit& e, llvm::Value* x);
+llvm::Value* sinh(Emit& e, llvm::Value* x);
+llvm::Value* cosh(Emit& e, llvm::Value* x);
+llvm::Value* asin(Emit& e, llvm::Value* x);
+llvm::Value* acos(Emit& e, llvm::Value* x);
+llvm::Value* atan(Emit& e, llvm::Value* x);
+llvm::Value* asinh(Emit& e, llvm::Value* x);
+llvm::Value* acosh(Emit& e, llvm::Value* x);
+llvm::Value* atanh(Emit& e, llvm::Value* x);
+/// The angle of the point (x, y).
+llvm::Value* atan2(Emit& e, llvm::Value* y, llvm::Value* x);
 /// Through f64: y * log2(x) needs more digits than f32 has.
 llvm::Value* pow(Emit& e, llvm::Value* x, llvm::Value* y);
 

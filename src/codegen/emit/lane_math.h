@@ -41,6 +41,7 @@ inline Lane operator/(double c, Lane a) { return a.number(c) / a; }
 inline Lane operator-(Lane a) { return a.of(a.b().CreateFNeg(a.v)); }
 inline Lane operator<(Lane a, double c) { return a.of(a.b().CreateFCmpOLT(a.v, a.number(c).v)); }
 inline Lane operator>(Lane a, double c) { return a.of(a.b().CreateFCmpOGT(a.v, a.number(c).v)); }
+inline Lane operator>(Lane a, Lane b) { return a.of(a.b().CreateFCmpOGT(a.v, b.v)); }
 inline Lane operator==(Lane a, double c) { return a.of(a.b().CreateFCmpOEQ(a.v, a.number(c).v)); }
 inline Lane operator!=(Lane a, Lane b) { return a.of(a.b().CreateFCmpUNE(a.v, b.v)); }
 inline Lane operator&&(Lane a, Lane b) { return a.of(a.b().CreateAnd(a.v, b.v)); }
@@ -57,6 +58,7 @@ inline Lane fma(Lane a, Lane b, double c) { return fma(a, b, a.number(c)); }
 inline Lane select(Lane condition, Lane yes, Lane no) { return yes.of(yes.b().CreateSelect(condition.v, yes.v, no.v)); }
 inline Lane select(Lane condition, double yes, Lane no) { return select(condition, no.number(yes), no); }
 inline Lane fabs(Lane a) { return a.of(a.b().CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a.v)); }
+inline Lane sqrt(Lane a) { return a.of(a.b().CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a.v)); }
 inline Lane copysign(Lane magnitude, Lane sign) {
   return magnitude.of(magnitude.b().CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude.v, sign.v));
 }
