@@ -1,6 +1,7 @@
 #include "rules/nest.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "arith/analyzer.h"
@@ -197,6 +198,43 @@ Width width_of(std::optional<int64_t> extent, int64_t most, int64_t lanes) {
 }
 
 // ---- Without a reduction ----
+
+/// A copy that takes the same operands again every c values of an iterator v (v % c), or c times the same one (v // c), has v // c and
+/// v % c in its place: the map of its iterators; null where there is no such iterator.
+arith::IndexMapRef without_repeats(const Nest& nest) {
+  std::map<VarRef, int64_t> periods;
+  const auto note = [&](const Expr& a, const Expr& b) {
+    const VarRef v = cast<Var>(a);
+    const auto period = as_int(b);
+    for (const Axis& axis : nest.axes())
+      if (v && period && axis.var == v && axis.extent && *period > 1 && *axis.extent > *period &&
+          *axis.extent % *period == 0)
+        periods.emplace(v, *period);
+  };
+  for (const auto& load : nest.loads())
+    for (const Expr& index : load->indices)
+      walk(index, [&](const FloorMod& n) { note(n.a, n.b); }, [&](const FloorDiv& n) { note(n.a, n.b); });
+  if (periods.empty()) return nullptr;
+  const std::vector<Axis>& axes = nest.axes();
+  return arith::index_map(
+      static_cast<int>(axes.size()),
+      [&](const std::vector<VarRef>& v) {
+        std::vector<Expr> out;
+        for (const Axis& axis : axes) {
+          const VarRef& i = v[axis.place];
+          const auto period = periods.find(axis.var);
+          if (period == periods.end()) {
+            out.push_back(i);
+          } else {
+            const Expr c = int_imm(period->second, i->dtype);
+            out.push_back(floordiv(i, c));
+            out.push_back(floormod(i, c));
+          }
+        }
+        return out;
+      },
+      axes.front().var->dtype);
+}
 
 void schedule_copy(Schedule& s, const Nest& nest) {
   const Axis* v = nest.along_result();
@@ -524,6 +562,14 @@ void schedule_nest(Schedule& s, const BlockHandle& block, const target::CpuLevel
     return;
   }
   if (nest->reductions().empty()) {
+    if (const arith::IndexMapRef map = without_repeats(*nest)) {
+      tried(s, [&] {
+        transform_block_layout(s, block, map);
+        std::optional<Nest> split = Nest::of(s, block);
+        if (!split) s.fail({.what = "the block is no plain nest any more"});
+        nest = std::move(split);
+      });
+    }
     if (!tried(s, [&] { schedule_copy(s, *nest); })) tried(s, [&] { parallel_outer(s, loops_of(nest->axes())); });
     return;
   }
