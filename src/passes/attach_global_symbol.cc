@@ -24,4 +24,17 @@ ModuleRef attach_global_symbol(const ModuleRef& module, const PassContext&) {
   return out;
 }
 
+ModuleRef annotate_entry_func(const ModuleRef& module, const PassContext&) {
+  // The only function, or the only one that others may call.
+  std::vector<std::string> callable;
+  for (const auto& [name, func] : module->functions)
+    if (module->functions.size() == 1 || has_attr(func->attrs, "global_symbol")) callable.push_back(name);
+  if (callable.size() != 1) return module;
+  const tir::PrimFuncRef f = cast<tir::PrimFunc>(module->functions.at(callable.front()));
+  if (!f || int_attr(f->attrs, "tir.is_entry_func").value_or(0) != 0) return module;
+  Attrs attrs = f->attrs;
+  attrs["tir.is_entry_func"] = bool_imm(true);
+  return with_function(ModuleRef(module), callable.front(), with(f, &tir::PrimFunc::attrs, std::move(attrs)));
+}
+
 }  // namespace sator::passes

@@ -22,6 +22,13 @@ const std::vector<Refused>& table() {
   static const char* const kOneDnn = "FuseOpsByPattern and RunCodegen with backend=dnnl call oneDNN's products";
   static const char* const kOwn = "kernels are the compiler's own (ApplyDefaultSchedule)";
   static const char* const kThreads = "kernels of a CPU share the work by themselves";
+  static const char* const kEmitted = "builtins and calls of the runtime become machine code where that is written";
+  static const char* const kBuild =
+      "`sator build FILE.py --debug-dump DIR` shows the last TensorIR and what follows it";
+  static const char* const kDsp = "it is about Hexagon or MemHammer";
+  static const char* const kGpuCode = "no code is made for GPUs: their programs end as TensorIR";
+  static const char* const kStages = "it lowers te's old stages, before there were blocks";
+  static const char* const kBlocks = "te.create_prim_func makes blocks, which LowerOpaqueBlock and FlattenBuffer lower";
   static const std::vector<Refused> rows = {
       {"DispatchKVCacheCreation",
        "it puts the kernels of a paged cache into a program that leaves them open",
@@ -52,6 +59,43 @@ const std::vector<Refused>& table() {
        kTrain,
        "write the backward pass as a graph of its own",
        {"func_name", "require_grads", "target_index"}},
+      {"MakePackedAPI",
+       "kernels take the addresses of their buffers, and the library's descriptor says what to check before",
+       "MakeUnpackedAPI makes such parameters; `sator build` writes the descriptor"},
+      {"LowerTVMBuiltin", kEmitted, kBuild},
+      {"LowerIntrin", kEmitted, kBuild},
+      {"LegalizePackedCalls", kEmitted, kBuild},
+      {"LowerCustomDatatypes", "there are no dtypes of a user's", "the dtypes of TVM and ml_dtypes"},
+      {"InstallDebugSpans", "machine code has no lines of the program", kBuild},
+      {"InstrumentBoundCheckers",
+       "accesses are proven or checked already: CheckIndices refuses indices from memory that leave their buffer",
+       "sator.tir.analysis.OOBChecker, or CheckIndices"},
+      {"LowerDeviceStorageAccessInfo", "memories of a device have no description of their own", kBuild},
+      {"InferFragment", kGpuCode, "tensorize with wmma or mma intrinsics"},
+      {"TransformMmaBufferLayout", kGpuCode, "tensorize with wmma or mma intrinsics"},
+      {"ManifestSharedMemoryLocalStage", kGpuCode, "cache_read into \"local\" stages a load"},
+      {"InjectPTXLDG32", kGpuCode, "InjectPTXAsyncCopy writes asynchronous copies"},
+      {"LowerAutoCopy", kDsp, "cache_read and cache_write"},
+      {"LowerAsyncDMA", kDsp, "InjectSoftwarePipeline overlaps copies"},
+      {"LowerVtcmAlloc", kDsp, "the scopes of a described chip"},
+      {"VerifyVTCMLimit", kDsp, "VerifyMemory"},
+      {"VerifyGPUCode", "its limits are arguments of a search", "the target's limits: `sator passes --target T`"},
+      {"TextureFlatten", "there are no textures", "FlattenBuffer"},
+      {"StorageFlatten", kStages, kBlocks},
+      {"InjectRollingBuffer", kStages, "the schedule's rolling_buffer"},
+      {"ApplyLayoutTransforms", kStages, "the schedule's transform_layout"},
+      {"RenormalizeSplitPattern", kStages, "Simplify"},
+      {"InjectCopyIntrin", "it is about VTA", "tensorize"},
+      {"CoProcSync", "it is about VTA", "tensorize"},
+      {"LiftAttrScope", "it is about VTA", "tensorize"},
+      {"RemapThreadAxis", "thread axes are renamed in the program", "bind with the axis that is wanted"},
+      {"ExtractPrimFuncConstants", "constants stay in their function", "T.allocate_const, or a parameter of the graph"},
+      {"UnifiedStaticMemoryPlanner", "it plans whole programs for microcontrollers", "StaticPlanBlockMemory"},
+      {"RemoveWeightLayoutRewriteBlock", kTuning, "AttachParamLayouts lays weights out"},
+      {"UpdateParamStructInfo",
+       "it asks a function of the user's for each parameter",
+       "BindSymbolicVars, or declare the parameters with what is known of them"},
+      {"FewShotTuning", kTuning, kOwn},
       {"MetaScheduleApplyDatabase", kTuning, kOwn, {"work_dir", "enable_warning"}},
       {"MetaScheduleTuneTIR", kTuning, kOwn, {"work_dir", "max_trials_global"}},
       {"MetaScheduleTuneIRMod", kTuning, kOwn, {"params", "work_dir", "max_trials_global"}},

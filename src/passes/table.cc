@@ -133,6 +133,7 @@ const std::vector<Pass>& passes() {
        {},
        {"emit_err_ctx", "trust_weights"}},
       {"AttachGlobalSymbol", "names every function", attach_global_symbol},
+      {"AnnotateEntryFunc", "notes the tensor function that callers begin with", annotate_entry_func},
       {"AnnotateDeviceRegions", "marks what runs on a device", annotate_device_regions},
       {"SplitHostDevice", "makes regions of another target functions", split_host_device},
       {"LowerDeviceKernelLaunch", "turns calls of kernels into launches", lower_device_kernel_launch},

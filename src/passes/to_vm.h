@@ -39,6 +39,8 @@ ModuleRef vm_builtin_lower(const ModuleRef& module, const PassContext& ctx);
 ModuleRef vm_shape_lower(const ModuleRef& module, const PassContext& ctx);
 /// Every function gets its name as `global_symbol`.
 ModuleRef attach_global_symbol(const ModuleRef& module, const PassContext& ctx);
+/// The tensor function that callers begin with (`tir.is_entry_func`), where only one can be.
+ModuleRef annotate_entry_func(const ModuleRef& module, const PassContext& ctx);
 
 /// What static_plan_block_memory found for one graph function, kept as its attributes.
 struct MemoryPlan {

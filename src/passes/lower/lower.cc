@@ -152,6 +152,8 @@ std::span<const LowerPass> more_lower_passes() {
       {"RewriteUnsafeSelect", "makes branches of choices that may read memory", any, any, rewrite_unsafe_select},
       {"RemoveAssume", "drops what the program assumes", any, any, remove_assume},
       {"RemoveStoreUndef", "drops stores of undefined values", any, any, remove_store_undef},
+      {"SkipAssert", "drops what the program asserts", any, any, skip_assert},
+      {"ConvertForLoopsToSerial", "makes parallel loops serial", any, any, convert_for_loops_to_serial},
       {"ReturnByStore",
        "gives a program that returns a number a last parameter, in which it stores it",
        any,

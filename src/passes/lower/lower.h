@@ -93,6 +93,8 @@ tir::PrimFuncRef remove_no_op(const tir::PrimFuncRef& func, const LowerOptions&)
 tir::PrimFuncRef hoist_expression(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef hoist_if_then_else(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef remove_assume(const tir::PrimFuncRef& func, const LowerOptions& options);
+tir::PrimFuncRef skip_assert(const tir::PrimFuncRef& func, const LowerOptions& options);
+tir::PrimFuncRef convert_for_loops_to_serial(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef force_narrow_index(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef reduce_branching(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef lower_thread_allreduce(const tir::PrimFuncRef& func, const LowerOptions&);

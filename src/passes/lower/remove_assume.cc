@@ -1,4 +1,4 @@
-// What a program says of memory without changing it goes: T.assume(c), and stores of T.undef().
+// What a program says without changing memory goes: T.assume(c), assertions, stores of T.undef(), and that iterations may run at the same time.
 #include "ir/builtins.h"
 #include "passes/lower/lower.h"
 
@@ -42,6 +42,16 @@ PrimFuncRef remove_assume(const PrimFuncRef& func, const LowerOptions& options) 
   Stmt body = transform(
       func->body, [](const Evaluate& n) -> Stmt { return is_call(n.value, "tir.assume") ? nothing() : Stmt(&n); });
   return remove_no_op(with_body(func, body), options);
+}
+
+PrimFuncRef skip_assert(const PrimFuncRef& func, const LowerOptions&) {
+  return with_body(func, transform(func->body, [](const AssertStmt& n) -> Stmt { return n.body; }));
+}
+
+PrimFuncRef convert_for_loops_to_serial(const PrimFuncRef& func, const LowerOptions&) {
+  return with_body(func, transform(func->body, [](const For& n) -> Stmt {
+                     return n.kind == LoopKind::parallel ? Stmt(with(n, &For::kind, LoopKind::serial)) : Stmt(&n);
+                   }));
 }
 
 PrimFuncRef remove_store_undef(const PrimFuncRef& func, const LowerOptions& options) {
