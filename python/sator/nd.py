@@ -36,6 +36,14 @@ class _NDArray:
             return array(self._numpy(), target)
         return target.copyfrom(self._numpy())
 
+    def same_as(self, other):
+        """Whether both are tensors in the same memory."""
+        return isinstance(other, NDArray) and (self.data_ptr, self.shape, self.dtype) == (other.data_ptr, other.shape, other.dtype)
+
+    def to_dlpack(self):
+        """The tensor as a capsule of DLPack, for the `from_dlpack` of another library; nothing is copied, bfloat16 and float8 keep their dtype."""
+        return self.__dlpack__()
+
     def __array__(self, dtype=None, copy=None):
         view = self._numpy()
         return view.astype(dtype) if dtype is not None and view.dtype != dtype else (view.copy() if copy else view)
@@ -103,6 +111,22 @@ def from_dlpack(array):
     Errors: ValueError for an array that is not dense and row-major.
     """
     return _core.share(array)
+
+
+def numpyasarray(np_data):
+    """A tensor in a NumPy array's memory: nothing is copied. Errors: ValueError for an array that is not dense and row-major."""
+    return _core.share(np_data)
+
+
+def __getattr__(name):
+    import importlib
+
+    from sator import paths
+
+    devices = importlib.import_module("sator.runtime.device")
+    if name == "device" or name in devices.KINDS:  # TVM's module of tensors has them too
+        return getattr(devices, name)
+    raise paths.missing("sator.nd", name, globals())
 
 
 def _need_cpu(device):

@@ -1,4 +1,4 @@
-// Python's lock, as this package gives it up.
+// Python's lock, as this package gives it up and takes it.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -18,5 +18,20 @@ inline bool has_other_threads() {
   PyThreadState* const first = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
   return first && PyThreadState_Next(first);
 }
+
+/// A function of Python's that C++ keeps, and may let go on any thread.
+struct PythonFunction {
+  explicit PythonFunction(nanobind::object object) : object(std::move(object)) {}
+  PythonFunction(const PythonFunction&) = delete;
+  ~PythonFunction() {
+    if (!Py_IsInitialized()) {  // tables of C++ end after Python
+      object.release();
+      return;
+    }
+    nanobind::gil_scoped_acquire gil;
+    object = nanobind::object();
+  }
+  nanobind::object object;
+};
 
 }  // namespace sator::bind

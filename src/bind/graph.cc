@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bind/convert.h"
+#include "bind/gil.h"
 #include "bind/parts.h"
 #include "bind/te.h"
 #include "relax/builder.h"
@@ -16,21 +17,6 @@ namespace {
 
 using relax::BlockBuilder;
 using relax::RExpr;
-
-/// A function of Python's that C++ keeps, and may let go on any thread.
-struct PythonFunction {
-  explicit PythonFunction(nb::object object) : object(std::move(object)) {}
-  PythonFunction(const PythonFunction&) = delete;
-  ~PythonFunction() {
-    if (!Py_IsInitialized()) {  // the table of ops ends after Python
-      object.release();
-      return;
-    }
-    nb::gil_scoped_acquire gil;
-    object = nb::object();
-  }
-  nb::object object;
-};
 
 RExpr graph_of(nb::handle o) {
   if (PyLong_Check(o.ptr()) && !PyBool_Check(o.ptr())) return relax::prim_value(nb::cast<int64_t>(o));

@@ -195,6 +195,30 @@ class Machine {
 
   bool has(const std::string& function) const { return vm_.has_function(function); }
 
+  /// The names of a graph function's parameters; nothing of another function.
+  std::vector<std::string> parameters(const std::string& function) const {
+    for (const runtime::FunctionInfo& f : vm_.executable().functions)
+      if (f.name == function) return f.vm.params;
+    return {};
+  }
+
+  /// hook(name, is_before, result, *args) around each call; it returns whether the call is made. None to stop.
+  void set_call_hook(nb::object hook) {
+    std::shared_ptr<PythonFunction> kept = hook.is_none() ? nullptr : std::make_shared<PythonFunction>(std::move(hook));
+    const WithoutGil released;
+    const std::lock_guard alone(running_);
+    if (!kept) return vm_.set_call_hook(nullptr);
+    vm_.set_call_hook([kept](const runtime::Args& args, const Value* result) {
+      nb::gil_scoped_acquire gil;
+      nb::list given;
+      given.append(nb::str(args.callee().data(), args.callee().size()));
+      given.append(result == nullptr);
+      given.append(result == nullptr ? nb::none() : value_to_python(*result));
+      for (size_t i = 0; i < args.size(); ++i) given.append(value_to_python(args[i]));
+      return nb::cast<bool>(kept->object(*given));
+    });
+  }
+
  private:
   static std::vector<Value> values_of(const nb::args& args) {
     std::vector<Value> out;
@@ -280,7 +304,9 @@ void add_machine(nb::module_& m) {
            [](Machine& vm, const std::string& name, const std::optional<std::string>& chip, int rounds, nb::args args) {
              return vm.profile(name, chip, rounds, args);
            })
-      .def("has", &Machine::has);
+      .def("has", &Machine::has)
+      .def("parameters", &Machine::parameters)
+      .def("set_call_hook", &Machine::set_call_hook, nb::arg("hook").none());
   m.def("register_func", [](const std::string& name, nb::object function, bool override_) {
     if (!override_ && python_functions().contains(name))
       fail({.what = text("there is already a function ", name),

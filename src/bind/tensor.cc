@@ -39,18 +39,21 @@ DType dtype_of(nb::dlpack::dtype d) {
     case Code::Float: return DType::Float(d.bits, lanes);
     case Code::Bfloat: return DType::BFloat(lanes);
     case Code::Bool: return DType::Bool(lanes);
+    case Code::Float8_E4M3FN: return *DType::parse("float8_e4m3fn");
+    case Code::Float8_E5M2: return *DType::parse("float8_e5m2");
     default: throw nb::type_error("an array of complex numbers or of another dtype that no tensor has");
   }
 }
 
 nb::dlpack::dtype dlpack_of(DType d) {
   using Code = nb::dlpack::dtype_code;
-  // Of 8-bit floats DLPack's early versions know nothing: their bits.
-  const Code code = d.is_int()                     ? Code::Int
-                    : d.is_uint() || d.is_float8() ? Code::UInt
-                    : d.is_bfloat()                ? Code::Bfloat
-                    : d.is_bool()                  ? Code::Bool
-                                                   : Code::Float;
+  const Code code = d.is_int()                    ? Code::Int
+                    : d.is_uint()                 ? Code::UInt
+                    : d.is_bfloat()               ? Code::Bfloat
+                    : d.is_bool()                 ? Code::Bool
+                    : d.code == DType::Code::e4m3 ? Code::Float8_E4M3FN
+                    : d.is_float8()               ? Code::Float8_E5M2
+                                                  : Code::Float;
   // Sub-byte integers and bool take one byte per element.
   const auto bits = static_cast<uint8_t>(d.element_bytes() * 8);
   return {static_cast<uint8_t>(code), bits, d.lanes};
@@ -167,6 +170,7 @@ runtime::Value value_of(nb::handle o) {
     for (nb::handle item : nb::iter(o)) fields.push_back(value_of(item));
     return runtime::Tuple::of(std::move(fields));
   }
+  if (nb::isinstance<RuntimeObject>(o)) return nb::cast<const RuntimeObject&>(o).value;
   if (nb::hasattr(o, "_shape_tuple")) {
     const auto extents = nb::cast<std::vector<int64_t>>(o.attr("_shape_tuple"));
     return runtime::Shape::of(Dims(std::span<const int64_t>(extents)));
@@ -192,7 +196,7 @@ nb::object value_to_python(const runtime::Value& v) {
     for (const runtime::Value& field : tuple->fields) out.append(value_to_python(field));
     return out;
   }
-  throw nb::type_error(text(v.describe(), " has no form in Python").c_str());
+  return nb::cast(RuntimeObject{v});
 }
 
 void add_tensors(nb::module_& m) {
@@ -210,14 +214,23 @@ void add_tensors(nb::module_& m) {
           "data_ptr",
           [](const NDArray& a) { return reinterpret_cast<uintptr_t>(a.tensor->data()); },
           "The address of the first element.")
-      .def("_array", &array_of, nb::rv_policy::reference)
       .def("__dlpack__",
            [](nb::handle self, nb::kwargs kwargs) {
-             // NumPy's face of the memory answers the protocol's questions.
-             return self.attr("_numpy")().attr("__dlpack__")(**kwargs);
+             // NumPy's face of the memory answers the protocol's questions, but does not give away the dtypes of ml_dtypes.
+             const auto& a = nb::cast<const NDArray&>(self);
+             const DType dtype = a.tensor->dtype();
+             nb::object face = dtype.is_bfloat() || dtype.is_float8() ? nb::ndarray<nb::array_api>(array_of(a)).cast()
+                                                                      : self.attr("_numpy")();
+             return nb::object(face.attr("__dlpack__")(**kwargs));
            })
       .def("__dlpack_device__", [](const NDArray&) { return nb::make_tuple(1, 0); })
       .def("_numpy", &numpy_of);
+  nb::class_<RuntimeObject> object(
+      m,
+      "RuntimeObject",
+      "What a program holds and Python cannot read: a cache, a storage. It goes into later calls as it is.");
+  not_called(object, "a function of a program that returns it");
+  object.def("__repr__", [](const RuntimeObject& o) { return o.value.describe(); });
   m.def("empty", [](const std::vector<int64_t>& shape, const std::string& dtype) {
     const DType d = dtype_named(dtype);
     return NDArray{Tensor::empty(Dims(std::span<const int64_t>(shape)), d)};

@@ -15,6 +15,11 @@ struct NDArray {
   Ref<runtime::Tensor> tensor;
 };
 
+/// A value of the virtual machine that Python holds and cannot read.
+struct RuntimeObject {
+  runtime::Value value;
+};
+
 nb::object tensor_to_python(const Ref<runtime::Tensor>& tensor);
 /// An NDArray's tensor, or one that shares the memory of an array that speaks DLPack (NumPy's, torch's).
 /// Errors: TypeError for anything else; an array that is not dense and row-major, or not in this machine's memory.

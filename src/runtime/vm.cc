@@ -228,7 +228,14 @@ Value VirtualMachine::run_call(const Instruction& i, std::vector<Value>& registe
     pointers[a] =
         arg.kind == ArgKind::register_ ? &registers[static_cast<size_t>(arg.value)] : &arg_values_[i.first_arg + a];
   }
-  return dispatch(i.function, {pointers, i.num_args});
+  const std::span<const Value* const> given(pointers, i.num_args);
+  if (!call_hook_) return dispatch(i.function, given);
+  const CallHook hook = call_hook_;  // it may set another one
+  const Args args(executable_->functions[static_cast<size_t>(i.function)].name, given);
+  if (!hook(args, nullptr)) return {};
+  Value result = dispatch(i.function, given);
+  hook(args, &result);
+  return result;
 }
 
 CallRecord VirtualMachine::begin_record(const FunctionInfo& f, std::span<const Value* const> args) const {

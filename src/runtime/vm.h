@@ -63,6 +63,11 @@ class VirtualMachine {
   /// nothing when off.
   void set_instrument(std::function<void(const CallRecord&)> instrument) { instrument_ = std::move(instrument); }
 
+  /// Called before each call that a VM function makes, with no result, and after it. `false` before leaves the call out: its
+  /// result is null. Null to stop.
+  using CallHook = std::function<bool(const Args& args, const Value* result)>;
+  void set_call_hook(CallHook hook) { call_hook_ = std::move(hook); }
+
   const Executable& executable() const { return *executable_; }
   ThreadPool& pool() { return *pool_; }
   /// Where the tensors of the program come from.
@@ -121,6 +126,7 @@ class VirtualMachine {
   std::vector<int64_t> values_;
 
   std::function<void(const CallRecord&)> instrument_;
+  CallHook call_hook_;
   std::string record_name_;  ///< of the builtin that now runs; empty: its own name
   double recorded_us_ = 0;   // of the calls recorded so far inside the builtin that is running
 };

@@ -4,9 +4,10 @@ from sator.runtime import container, object_path  # noqa: F401
 from sator.runtime.device import cpu, cuda, device, metal, opencl, rocm, vulkan  # noqa: F401
 from sator.runtime.functions import get_global_func, register_func  # noqa: F401
 from sator.runtime.object_path import ObjectPath  # noqa: F401
+from sator.runtime.params import load_param_dict, load_param_dict_from_file, save_param_dict, save_param_dict_to_file  # noqa: F401
 from sator.runtime.shape import ShapeTuple  # noqa: F401
 from sator.runtime.values import DataType, convert  # noqa: F401
-from sator.runtime.vm import Module, VirtualMachine, load_module  # noqa: F401
+from sator.runtime.vm import Module, Report, VirtualMachine, VMInstrumentReturnKind, load_module  # noqa: F401
 
 
 def __getattr__(name):

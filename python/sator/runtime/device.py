@@ -63,4 +63,5 @@ def _refused(kind):
     return refused
 
 
-metal, opencl, rocm, vulkan = map(_refused, ("metal", "opencl", "rocm", "vulkan"))
+KINDS = ("cpu", "cuda", "gpu", "rocm", "opencl", "metal", "vpi", "vulkan", "ext_dev", "hexagon", "webgpu")
+gpu, rocm, opencl, metal, vpi, vulkan, ext_dev, hexagon, webgpu = map(_refused, KINDS[2:])

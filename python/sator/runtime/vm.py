@@ -2,6 +2,8 @@
 import json
 import re
 import statistics
+import weakref
+from enum import IntEnum
 
 from sator import _core, words
 from sator.error import TVMError
@@ -21,6 +23,13 @@ def copy_library(library, path):
         if os.path.exists(whole):
             os.remove(whole)
         raise
+
+
+class VMInstrumentReturnKind(IntEnum):
+    """What a hook of `VirtualMachine.set_instrument` answers before a call; the values are TVM's."""
+
+    NO_OP = 0
+    SKIP_RUN = 1
 
 
 class BenchmarkResult:
@@ -55,11 +64,19 @@ class Report:
 
     @property
     def calls(self):
+        """One dictionary per kernel call: the table's columns by name."""
         return [{column: next(iter(cell.values())) for column, cell in row.items()} for row in json.loads(self._json)["calls"]]
 
     def table(self):
         """The tables: of this machine, and of the chip where one was named."""
         return "\n".join(self._tables)
+
+    def csv(self):
+        """The calls as lines of comma-separated values under a line of the columns' names; texts are in quotes."""
+        rows = json.loads(self._json)["calls"]
+        columns = sorted({column for row in rows for column in row})
+        cells = [[_csv_cell(next(iter(row[c].values()))) if c in row else "" for c in columns] for row in rows]
+        return "".join(",".join(line) + "\n" for line in [columns, *cells])
 
     def json(self):
         """The profile as TVM's profiler writes it."""
@@ -69,6 +86,10 @@ class Report:
 
     def __contains__(self, words):
         return words in self.table()
+
+
+def _csv_cell(value):
+    return '"' + value.replace('"', '""') + '"' if isinstance(value, str) else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 class _Shape:
@@ -84,6 +105,10 @@ def _shape_parameters(signature):
     for name, field, kind in re.findall(r"[(,] ?([\w.]+)((?:\[\d+\])*): (\w+)", signature.partition(" -> ")[0]):
         kinds.setdefault(name, "tuple" if field else kind)
     return {i for i, kind in enumerate(kinds.values()) if kind == "shape"}
+
+
+def _as_tuples(value):
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
 def _is_extents(value):
@@ -229,19 +254,67 @@ class VirtualMachine(_Runs):
 
         self._saved[saved_name] = saved
 
-    def set_input(self, func_name, *args):
-        """Keeps arguments for invoke_stateful."""
+    @property
+    def module(self):
+        """The machine: `vm.module["main"]` is `vm["main"]`."""
+        return self
+
+    def set_input(self, func_name, *args, **kwargs):
+        """Keeps arguments for invoke_stateful, by position or by the names of the function's parameters.
+
+        Those by name take their places, those by position fill the others in order.
+        Errors: TypeError for a name that no parameter has, and for parameters that are left.
+        """
+        self._function(func_name)
+        if kwargs:
+            names = self._machine.parameters(func_name)
+            unknown = [name for name in kwargs if name not in names]
+            if unknown or len(args) + len(kwargs) != len(names):
+                what = f"no parameter is called {', '.join(unknown)}" if unknown else f"{len(args)} arguments by position and {len(kwargs)} by name"
+                raise TypeError(f"set_input({func_name!r}): {what}\n  needs: one argument for each of {', '.join(names) or 'no parameters'}")
+            others = iter(args)
+            args = [kwargs[name] if name in kwargs else next(others) for name in names]
         self._inputs[func_name] = args
 
     def invoke_stateful(self, func_name):
-        """Calls a function on the arguments of set_input; get_outputs has the result."""
+        """Calls a function on the arguments of set_input; get_outputs has the result. Errors: ValueError before set_input."""
+        if func_name not in self._inputs:
+            raise ValueError(f"invoke_stateful({func_name!r}) without arguments\n  needs: vm.set_input({func_name!r}, ...) before")
         self._outputs[func_name] = self._function(func_name)(*self._inputs[func_name])
 
     def get_outputs(self, func_name):
-        """What the last invoke_stateful of a function gave. Errors: ValueError before it."""
+        """What the last invoke_stateful of a function gave; of a tuple its fields, as a tuple. Errors: ValueError before it."""
         if func_name not in self._outputs:
             raise ValueError(f"get_outputs({func_name!r}) before a call\n  needs: vm.invoke_stateful({func_name!r})")
-        return self._outputs[func_name]
+        return _as_tuples(self._outputs[func_name])
+
+    def set_instrument(self, instrument):
+        """Has a function called before and after each call that the program's graph functions make: of kernels, builtins, functions.
+
+            instrument(func, name, before_run, ret_value, *args)
+
+        func        what is called, as a function; None once the VirtualMachine is gone
+        name        its name: "fused_matmul_relu", "vm.builtin.alloc_tensor"
+        before_run  True before the call, False after it
+        ret_value   what the call gave; None before it, and of kernels, which write to their last arguments
+        args        the call's arguments; the tensors share the program's memory
+        Before a call it may return VMInstrumentReturnKind.SKIP_RUN, which leaves the call out; then it is not called after it.
+        None stops it. Errors: TypeError for what cannot be called. What the function raises ends the run and arrives as it is.
+        """
+        if instrument is None:
+            self._machine.set_call_hook(None)
+            return
+        if not callable(instrument):
+            raise TypeError(f"set_instrument: {instrument!r} is a {type(instrument).__name__}\n  needs: instrument(func, name, before_run, ret_value, *args)")
+        owner = weakref.ref(self)  # the machine keeps the hook, so the hook does not keep the machine
+
+        def hook(name, is_before, result, *args):
+            vm = owner()
+            called = vm and Function(vm._machine, name, None, vm._program.signatures)
+            answer = instrument(called, name, is_before, result, *args)
+            return not (is_before and answer == VMInstrumentReturnKind.SKIP_RUN)
+
+        self._machine.set_call_hook(hook)
 
     def time_evaluator(self, func_name, dev=None, number=10, repeat=1, min_repeat_ms=0, **_options):
         """As of Module."""

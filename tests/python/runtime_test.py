@@ -1,0 +1,216 @@
+"""What TVM's runtime has beside calls: instruments, inputs by name, files of parameters, arrays of other libraries."""
+import struct
+import tempfile
+import traceback
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+import sator
+from sator import relax
+from sator.script import ir as I, relax as R
+
+try:
+    import ml_dtypes
+except ImportError:
+    ml_dtypes = None
+
+
+@I.ir_module
+class Model:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, 4), "float32")):
+        with R.dataflow():
+            y = R.matmul(x, w)
+            z = R.nn.relu(y)
+            R.output(z)
+        return z
+
+    @R.function
+    def nested(x: R.Tensor((4,), "float32")):
+        return (x, (R.add(x, x), R.shape([1, 2])))
+
+
+X = np.arange(12, dtype="float32").reshape(3, 4) - 5
+W = np.eye(4, dtype="float32") * 2
+
+
+class Machines(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.library = relax.build(Model, "llvm")
+
+    def machine(self):
+        return relax.VirtualMachine(self.library, sator.cpu())
+
+    def test_an_instrument_sees_each_call_before_and_after(self):
+        vm, seen = self.machine(), []
+
+        def instrument(func, name, before_run, ret_value, *args):
+            if "matmul" in name:
+                seen.append((before_run, ret_value, [a.shape for a in args], func.name))
+                if before_run:
+                    args[1].copyfrom(np.eye(4) * 3)  # the program's own memory
+                else:
+                    seen.append(args[-1].numpy())
+
+        vm.set_instrument(instrument)
+        w = sator.nd.array(W)
+        result = vm["main"](X, w).numpy()
+        shapes = [(3, 4), (4, 4), (3, 4)]
+        self.assertEqual([seen[0], seen[1]], [(True, None, shapes, seen[0][3]), (False, None, shapes, seen[0][3])])
+        np.testing.assert_array_equal(seen[2], result)
+        np.testing.assert_array_equal(result, np.maximum(X * 3, 0))
+        vm.set_instrument(None)
+        vm["main"](X, w)
+        self.assertEqual(len(seen), 3)
+
+    def test_an_instrument_may_leave_a_call_out(self):
+        vm, ran = self.machine(), []
+
+        def instrument(func, name, before_run, ret_value, *args):
+            ran.append((name, before_run))
+            if before_run and "matmul" in name:
+                np.copyto(args[-1]._numpy(), 7)
+                return relax.VMInstrumentReturnKind.SKIP_RUN
+            return relax.VMInstrumentReturnKind.NO_OP
+
+        vm.set_instrument(instrument)
+        np.testing.assert_array_equal(vm["main"](X, W).numpy(), np.full((3, 4), 7))
+        kernel = [before for name, before in ran if "matmul" in name]
+        self.assertEqual(kernel, [True])
+
+    def test_what_an_instrument_raises_arrives(self):
+        vm = self.machine()
+
+        def instrument(*args):
+            raise ValueError("not this one")
+
+        vm.set_instrument(instrument)
+        try:
+            vm["main"](X, W)
+            self.fail("it ran")
+        except ValueError:
+            self.assertIn('raise ValueError("not this one")', traceback.format_exc())
+        vm.set_instrument(None)
+        self.assertEqual(vm["main"](X, W).shape, (3, 4))
+        with self.assertRaisesRegex(TypeError, "before_run"):
+            vm.set_instrument(3)
+
+    def test_inputs_by_name(self):
+        vm = self.machine()
+        for args, kwargs in (((X, W), {}), ((), {"w": W, "x": X}), ((W,), {"x": X})):
+            vm.set_input("main", *args, **kwargs)
+            vm.invoke_stateful("main")
+            np.testing.assert_array_equal(vm.get_outputs("main").numpy(), np.maximum(X * 2, 0))
+        with self.assertRaisesRegex(TypeError, "no parameter is called v\n  needs: one argument for each of x, w"):
+            vm.set_input("main", X, v=W)
+        with self.assertRaisesRegex(TypeError, "0 arguments by position and 1 by name"):
+            vm.set_input("main", x=X)
+        with self.assertRaisesRegex(ValueError, "set_input"):
+            vm.invoke_stateful("nested")
+
+    def test_outputs_of_tuples(self):
+        vm = self.machine()
+        vm.set_input("nested", np.ones(4, "float32"))
+        vm.invoke_stateful("nested")
+        first, (second, shape) = vm.get_outputs("nested")
+        self.assertIsInstance(vm.get_outputs("nested"), tuple)
+        self.assertEqual((first.numpy().tolist(), second.numpy().tolist(), shape), ([1] * 4, [2] * 4, (1, 2)))
+
+    def test_a_report_as_comma_separated_values(self):
+        lines = self.machine().profile("main", X, W).csv().splitlines()
+        self.assertEqual(lines[0], "Argument Shapes,Count,Device,Duration (us),Name,Percent")
+        kernel = next(line for line in lines if "matmul" in line)
+        self.assertTrue(kernel.startswith('"float32[3, 4], float32[4, 4], float32[3, 4]",1,"cpu0",'), kernel)
+
+
+class Parameters(unittest.TestCase):
+    def test_both_ways(self):
+        arrays = {"w": X, "flags": np.array([True, False]), "half": X.astype("float16"), "number": np.array(-7, "int64"),
+                  "bytes": np.arange(3, dtype="uint8"), "none": np.zeros((0, 3), "float32")}
+        if ml_dtypes is not None:
+            arrays |= {"bf": X.astype(ml_dtypes.bfloat16), "f8": X.astype(ml_dtypes.float8_e4m3fn)}
+        back = sator.runtime.load_param_dict(sator.runtime.save_param_dict(arrays))
+        self.assertEqual(list(back), list(arrays))
+        for name, array in arrays.items():
+            self.assertEqual((back[name].numpy().dtype, back[name].shape), (array.dtype, array.shape))
+            np.testing.assert_array_equal(back[name].numpy(), array)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "params.bin"
+            sator.runtime.save_param_dict_to_file({"w": sator.nd.array(X)}, path)
+            np.testing.assert_array_equal(sator.runtime.load_param_dict_from_file(path)["w"].numpy(), X)
+
+    def test_the_bytes_are_those_of_apache_tvm(self):
+        # tvm.runtime.save_param_dict({"b": [True, False]}) of apache-tvm 0.27
+        theirs = bytes.fromhex("b79c04054f8de5f70000000000000000010000000000000001000000000000006201000000000000003fa1b496f0405edd"
+                               "000000000000000001000000000000000100000006080100020000000000000002000000000000000100")
+        self.assertEqual(sator.runtime.save_param_dict({"b": np.array([True, False])}), theirs)
+        self.assertEqual(sator.runtime.load_param_dict(theirs)["b"].numpy().tolist(), [True, False])
+
+    def test_damaged_bytes_are_refused(self):
+        good = bytes(sator.runtime.save_param_dict({"w": X}))
+        for end in range(len(good)):
+            with self.assertRaisesRegex(ValueError, "needs: the bytes that save_param_dict gave"):
+                sator.runtime.load_param_dict(good[:end])
+        rank = good.index(struct.pack("<iii", 1, 0, 2)) + 8
+        for damaged in (b"x" + good[1:], good[:rank] + b"\xff\xff\xff\x7f" + good[rank + 4:], good[:rank + 4] + b"\x09" + good[rank + 5:]):
+            with self.assertRaisesRegex(ValueError, "load_param_dict"):
+                sator.runtime.load_param_dict(damaged)
+        with self.assertRaisesRegex(TypeError, "needs: the bytes"):
+            sator.runtime.load_param_dict("text")
+
+
+class Shared:
+    """A consumer of DLPack: reads a capsule's address, dtype and shape."""
+
+    def __init__(self, capsule):
+        import ctypes
+
+        get = ctypes.pythonapi.PyCapsule_GetPointer
+        get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        at = get(capsule, b"dltensor")
+        self.data, _, _, self.rank, self.code, self.bits, _ = struct.unpack("<QiiiBBH", ctypes.string_at(at, 24))
+
+
+class DLPack(unittest.TestCase):
+    @unittest.skipIf(ml_dtypes is None, "ml_dtypes is not installed")
+    def test_dtypes_of_ml_dtypes_leave_without_copies(self):
+        for dtype, code, bits in (("bfloat16", 4, 16), ("float8_e4m3fn", 10, 8), ("float8_e5m2", 12, 8)):
+            tensor = sator.nd.array(X.astype(dtype))
+            for capsule in (tensor.to_dlpack(), tensor.__dlpack__()):
+                shared = Shared(capsule)
+                self.assertEqual((shared.data, shared.rank, shared.code, shared.bits), (tensor.data_ptr, 2, code, bits))
+            back = sator.nd.from_dlpack(tensor)
+            self.assertEqual((back.dtype, back.data_ptr), (tensor.dtype, tensor.data_ptr))
+            self.assertTrue(back.same_as(tensor))
+
+    def test_other_dtypes(self):
+        tensor = sator.nd.array(X)
+        self.assertEqual(sator.nd.from_dlpack(tensor.to_dlpack()).data_ptr, tensor.data_ptr)
+        self.assertEqual(np.from_dlpack(tensor).ctypes.data, tensor.data_ptr)
+
+    def test_torch(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("torch is not installed")
+        for dtype in (torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.int64, torch.bool):
+            given = torch.arange(4).to(dtype)
+            tensor = sator.nd.from_dlpack(given)
+            back = torch.from_dlpack(tensor)
+            self.assertEqual((back.dtype, back.data_ptr()), (given.dtype, given.data_ptr()))
+
+    def test_names_of_the_module(self):
+        import sator.runtime.ndarray as ndarray
+
+        self.assertIs(ndarray.NDArray, sator.nd.NDArray)
+        view = ndarray.numpyasarray(X)
+        self.assertEqual((view.data_ptr, ndarray.cpu(0), ndarray.device("cpu")), (X.ctypes.data, sator.cpu(), sator.cpu()))
+        with self.assertRaisesRegex(sator.TVMError, "vpi"):
+            ndarray.vpi(0)
+
+
+if __name__ == "__main__":
+    unittest.main()
