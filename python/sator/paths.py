@@ -36,7 +36,8 @@ _TABLE = {
     "relax.transform": "relax.transform.transform relax.transform.lazy_transform_params relax.transform.optimize_layout_transform "
                        "relax.transform.remove_redundant_reshape relax.backend.dispatch_sampling relax.backend.dispatch_sort_scan",
     "relax.byoc": "relax.backend relax.backend.pattern_registry",
-    "runtime": "runtime.module runtime.object_generic runtime.relax_vm runtime.packed_func",
+    "error": "_ffi.base",
+    "runtime": "_ffi _ffi.registry runtime.module runtime.object_generic runtime.relax_vm runtime.packed_func",
     "nd": "runtime.ndarray",
     "script": "script.parser script.parser.core script.parser.core.entry",
     "script.ir": "script.parser.ir script.parser.ir.entry",

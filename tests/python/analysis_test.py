@@ -212,6 +212,20 @@ class Calls:
         return z
 
 
+@I.ir_module
+class Diamond:
+    @R.function
+    def main(x: R.Tensor((4,), "float32")):
+        with R.dataflow():
+            a = R.nn.relu(x)
+            b = R.exp(x)
+            c = R.add(a, x)
+            d = R.multiply(a, x)
+            e = R.add(c, d)
+            R.output(e)
+        return e
+
+
 class Graphs(unittest.TestCase):
     def test_struct_info(self):
         n, m = tir.Var("n", "int64"), tir.Var("m", "int64")
@@ -273,6 +287,49 @@ class Graphs(unittest.TestCase):
         self.assertNotIn("add", some["first"].script())
         with self.assertRaisesRegex(ValueError, "no function matches third"):
             sator.transform.ApplyPassToFunction(relax.transform.DeadCodeElimination(), "third", True)(Two)
+
+    def test_visited_after_their_parts(self):
+        seen = []
+        analysis.post_order_visit(Diamond["main"], seen.append)
+        kinds = [type(e).__name__ for e in seen]
+        self.assertEqual((kinds[-1], kinds.count("Call"), kinds.count("Function")), ("Function", 5, 1))
+        at = {e.name_hint: i for i, e in enumerate(seen) if isinstance(e, relax.Var)}
+        add = next(i for i, e in enumerate(seen) if isinstance(e, relax.Call) and e.op.name == "relax.add" and e.args[0].name_hint == "c")
+        self.assertLess(max(at["c"], at["d"]), add)
+        self.assertEqual(len(at), sum(isinstance(e, relax.Var) for e in seen))  # each once
+        with self.assertRaisesRegex(TypeError, "needs: a function"):
+            analysis.post_order_visit(Diamond["main"], 3)
+        with self.assertRaises(ZeroDivisionError):
+            analysis.post_order_visit(Diamond["main"], lambda e: 1 / 0)
+
+    def test_a_block_rewritten_by_bindings(self):
+        func = Diamond["main"]
+        block = func.body.blocks[0]
+        var = {b.var.name_hint: b.var for b in block.bindings}
+        rewrite = relax.DataflowBlockRewrite(block, func)
+        with self.assertRaisesRegex(sator.TVMError, "a is read by c, d"):
+            rewrite.remove_unused(var["a"])
+        with self.assertRaisesRegex(sator.TVMError, "e is read by what follows the block"):
+            rewrite.remove_unused(var["e"])
+        self.assertTrue(rewrite.mutated_root_fn().same_as(func))
+        rewrite.replace_all_uses(var["a"], var["b"])
+        rewrite.remove_unused(var["a"])
+        rewrite.add(relax.op.multiply(func.params[0], var["b"]), "f", is_dfvar=True)
+        rewrite.add(relax.op.negative(func.params[0]))
+        self.assertEqual(list(analysis.name_to_binding(rewrite.mutated_dfb())), ["b", "tmp", "f", "c", "d", "e"])
+        mod = rewrite.mutate_irmodule(Diamond)
+        self.assertTrue(mod["main"].same_as(rewrite.mutated_root_fn()))
+        self.assertTrue(Diamond["main"].same_as(func))
+        self.assertTrue(analysis.well_formed(mod))
+        x = np.array([1, -2, 3, -4], "float32")
+        b = np.exp(x)
+        np.testing.assert_allclose(relax.VirtualMachine(relax.build(mod))["main"](x).numpy(), (b + x) + (b * x), rtol=1e-5)
+        rewrite.remove_all_unused()
+        self.assertEqual(list(analysis.name_to_binding(rewrite.mutated_dfb())), ["b", "c", "d", "e"])
+        with self.assertRaisesRegex(sator.TVMError, "does not define"):
+            rewrite.replace_all_uses(var["a"], var["b"])
+        with self.assertRaisesRegex(sator.TVMError, "the block is not in the function"):
+            relax.DataflowBlockRewrite(block, Calls["main"])
 
 
 if __name__ == "__main__":

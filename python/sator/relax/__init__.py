@@ -4,7 +4,7 @@ import importlib
 from sator import _core, constructors, ir, node_docs, paths  # noqa: F401
 from sator.driver import Executable, relax_build as build  # noqa: F401
 from sator.extend import add_constructors, extends
-from sator.runtime.vm import VirtualMachine  # noqa: F401
+from sator.runtime.vm import VirtualMachine, VMInstrumentReturnKind  # noqa: F401
 from sator.relax import operators  # noqa: F401
 
 Expr, StructInfo, Binding = _core.RelaxExpr, _core.StructInfo, _core.Binding
@@ -100,6 +100,16 @@ class _OfObjects:
 
 extends(_core.relax.StringImm)(_OfObjects)
 extends(_core.relax.DataTypeImm)(_OfObjects)
+
+
+@extends(_core.relax.StringImm)
+class _StringImm:
+    def __init__(self, value, span=None):
+        if not isinstance(value, str):
+            raise TypeError(f"StringImm: value = {value!r} is a {type(value).__name__}\n  needs: a text")
+        _core.Object.__init__(self, _core.graph_expr(value))
+
+
 _op_name = _core.relax.Op.name.fget
 
 
@@ -255,7 +265,7 @@ class _FuncStructInfo:
 @extends(_core.relax.DataTypeImm)
 class _DataTypeImm:
     def __init__(self, value, span=None):
-        _core.Object.__init__(self, _core.make(_core.relax.DataTypeImm, [str(value), None]))
+        _core.Object.__init__(self, _core.make(_core.relax.DataTypeImm, [str(value), _core.make(_core.relax.ObjectStructInfo, [])]))
 
 
 add_constructors(_core.relax, node_docs.RELAX, constructors.RELAX)
@@ -329,6 +339,7 @@ from sator.ir.types import FuncType, TupleType, Type  # noqa: E402,F401
 from sator.relax import expr_functor, op  # noqa: E402,F401
 from sator.relax.types import DynTensorType, ObjectType, PackedFuncType, ShapeType  # noqa: E402,F401
 from sator.relax.block_builder import BlockBuilder  # noqa: E402,F401
+from sator.relax.binding_rewrite import DataflowBlockRewrite  # noqa: E402,F401
 from sator.relax.exec_builder import ExecBuilder  # noqa: E402,F401
 from sator.relax.pipeline import get_pipeline, register_pipeline  # noqa: E402,F401
 from sator.relax.expr_functor import PyExprMutator, PyExprVisitor  # noqa: E402,F401

@@ -138,6 +138,24 @@ def _walk(node, visit, seen):
         _walk(child, visit, seen)
 
 
+def post_order_visit(expr, fvisit):
+    """Calls fvisit with each part of a graph, once, after the parts that it is made of."""
+    if not callable(fvisit):
+        raise TypeError(f"post_order_visit: {fvisit!r} is a {type(fvisit).__name__}\n  needs: a function of a part of a graph")
+    seen = {}
+
+    def walk(node):
+        if node in seen:
+            return
+        seen[node] = True
+        for child in _core.children(node):
+            walk(child)
+        if isinstance(node, (_core.RelaxExpr, R.Function)):
+            fvisit(node)
+
+    walk(expr)
+
+
 def _found(node, kind):
     out = []
     _walk(node, lambda n: out.append(n) if isinstance(n, kind) else None, {})
