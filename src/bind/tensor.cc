@@ -164,6 +164,10 @@ runtime::Value value_of(nb::handle o) {
   if (PyLong_Check(o.ptr())) return runtime::Value(nb::cast<int64_t>(o));
   if (PyFloat_Check(o.ptr())) return runtime::Value(nb::cast<double>(o));
   if (PyUnicode_Check(o.ptr())) return runtime::Value(nb::cast<std::string>(o));
+  if (nb::hasattr(o, "_shape_tuple")) {
+    const auto extents = nb::cast<std::vector<int64_t>>(o.attr("_shape_tuple"));
+    return runtime::Shape::of(Dims(std::span<const int64_t>(extents)));
+  }
   if (PyList_Check(o.ptr()) || PyTuple_Check(o.ptr())) {
     const NestedList nested;
     std::vector<runtime::Value> fields;
@@ -171,10 +175,6 @@ runtime::Value value_of(nb::handle o) {
     return runtime::Tuple::of(std::move(fields));
   }
   if (nb::isinstance<RuntimeObject>(o)) return nb::cast<const RuntimeObject&>(o).value;
-  if (nb::hasattr(o, "_shape_tuple")) {
-    const auto extents = nb::cast<std::vector<int64_t>>(o.attr("_shape_tuple"));
-    return runtime::Shape::of(Dims(std::span<const int64_t>(extents)));
-  }
   if (is_numpy_scalar(o)) return value_of(o.attr("item")());
   return tensor_of(o);
 }

@@ -60,6 +60,14 @@ Value invoke_closure(VirtualMachine&, const Args&);    // (function, argument...
 Value call_tir_dyn(VirtualMachine&,
                    const Args&);  // (function, tensor..., shape): the shape's extents become scalars
 
+// A cache of one tensor (growing_cache.cc).
+Value growing_cache_create(VirtualMachine&, const Args&);
+Value growing_cache_append(VirtualMachine&, const Args&);
+Value growing_cache_update(VirtualMachine&, const Args&);
+Value growing_cache_view(VirtualMachine&, const Args&);
+Value growing_cache_popn(VirtualMachine&, const Args&);
+Value growing_cache_clear(VirtualMachine&, const Args&);
+
 // The KV cache (kv.cc); arguments in kv_cache.h.
 Value kv_cache_create(VirtualMachine&, const Args&);
 Value kv_state_clear(VirtualMachine&, const Args&);

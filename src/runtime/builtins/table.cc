@@ -49,6 +49,13 @@ constexpr Builtin kBuiltins[] = {
     {"vm.builtin.invoke_closure", 1, -1, builtin::invoke_closure, "calls a function value"},
     {"vm.builtin.call_tir_dyn", 2, -1, builtin::call_tir_dyn, "calls a kernel with symbolic sizes as scalars"},
 
+    {"vm.builtin.attention_kv_cache_create", 3, 3, builtin::growing_cache_create, "a cache of one tensor that grows"},
+    {"vm.builtin.attention_kv_cache_append", 2, 2, builtin::growing_cache_append, "adds rows to it"},
+    {"vm.builtin.attention_kv_cache_update", 2, 2, builtin::growing_cache_update, "puts rows in the place of all"},
+    {"vm.builtin.attention_kv_cache_view", 1, 2, builtin::growing_cache_view, "its rows, as a tensor in its memory"},
+    {"vm.builtin.attention_kv_cache_array_popn", 2, 2, builtin::growing_cache_popn, "drops the last rows of several"},
+    {"vm.builtin.attention_kv_cache_array_clear", 1, 1, builtin::growing_cache_clear, "drops all rows of several"},
+
     {"vm.builtin.paged_attention_kv_cache_create", 15, -1, builtin::kv_cache_create, "a paged KV cache"},
     {"vm.builtin.kv_state_clear", 1, 1, builtin::kv_state_clear, "forgets all sequences"},
     {"vm.builtin.kv_state_add_sequence", 2, 2, builtin::kv_state_add_sequence, "begins an empty sequence"},

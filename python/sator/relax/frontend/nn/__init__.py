@@ -12,7 +12,7 @@
 """
 from sator.relax.frontend.nn import op, spec  # noqa: F401
 from sator.relax.frontend.nn.core import (  # noqa: F401
-    Module, ModuleList, Object, Parameter, Tensor, get_default_dtype, set_default_dtype, wrap_nested)
+    Effect, Module, ModuleDict, ModuleList, Object, Parameter, Tensor, get_default_dtype, set_default_dtype, wrap_nested)
 from sator.relax.frontend.nn.modules import (  # noqa: F401
-    GELU, Conv1D, Conv2D, Embedding, GroupNorm, Identity, LayerNorm, Linear, ReLU, RMSNorm, SiLU)
+    GELU, Conv1D, Conv2D, Conv3D, ConvTranspose1D, Embedding, GroupNorm, Identity, IOEffect, KVCache, LayerNorm, Linear, ReLU, RMSNorm, SiLU)
 from sator.relax.frontend.nn.op import *  # noqa: F401,F403

@@ -3,6 +3,7 @@ from sator import _core, relax, tir
 
 _default_dtype = "float32"
 _builders = []  # the innermost exported function's builder is the last
+_io_effects = []  # beside them: the IOEffect of an export with debug=True, or None
 
 
 def get_default_dtype():
@@ -66,7 +67,7 @@ class Tensor:
         return self._expr.struct_info.dtype
 
     def __repr__(self):
-        return f"Tensor({self.shape}, {self.dtype!r})"
+        return f'Tensor({self.shape}, "{self.dtype}")'
 
     # Operators and methods are the ops of the same name.
 
@@ -93,13 +94,13 @@ class Tensor:
         return self._with("divide", other)
 
     def __radd__(self, other):
-        return self._swapped("add", other)
+        return self._with("add", other)
 
     def __rsub__(self, other):
         return self._swapped("subtract", other)
 
     def __rmul__(self, other):
-        return self._swapped("multiply", other)
+        return self._with("multiply", other)
 
     def __rtruediv__(self, other):
         return self._swapped("divide", other)
@@ -179,6 +180,32 @@ class Object:
         self._expr = relax.Var(_name, relax.ObjectStructInfo()) if _expr is None else _expr
 
 
+class Effect:
+    """State that a model's methods read and change: each takes it as arguments behind its own, and gives it back behind its result.
+
+    The exported module's function `_initialize_effect` makes it. A class of your own has the methods below.
+    """
+
+    def emit_init(self, name_hint, builder):
+        """Emits the first state; gives a list of variables."""
+        raise NotImplementedError(f"{type(self).__name__} has no method emit_init")
+
+    def create(self, name_hint):
+        """The parameters of a method that hold the state: a list of variables."""
+        raise NotImplementedError(f"{type(self).__name__} has no method create")
+
+    def set_state(self, state_vars):
+        """Says which variables hold the state now."""
+        raise NotImplementedError(f"{type(self).__name__} has no method set_state")
+
+    def finalize(self):
+        """The variables that hold the state at the end of a method."""
+        raise NotImplementedError(f"{type(self).__name__} has no method finalize")
+
+    def to(self, dtype=None):
+        """Another dtype, where the state has one."""
+
+
 class Module:
     """Parts of a model, with their parameters; `forward` is what calling it does."""
 
@@ -223,25 +250,38 @@ class Module:
         for _, module in _named(self, "", Module):
             if hasattr(module, "dtype") and dtype is not None:
                 module.dtype = dtype
+        for _, effect in _named(self, "", Effect):
+            effect.to(dtype)
         return self
 
     def export_tvm(self, spec, debug=False, allow_extern=False):
         """The module of the model's methods, and its parameters as pairs of a name and a Parameter.
 
-        spec   {method: {argument: nn.spec.Tensor(shape, dtype), ...}, ...}; an int argument may be given as the type `int`
+        spec    {method: {argument: nn.spec.Tensor(shape, dtype), ...}, ...}; an int argument may be given as the type `int`
+        debug   whether nn.op.debug_func and print_ are there: each method then has one more state, an Effect
         """
         from sator.relax.frontend.nn.exporter import export
 
-        if debug:
-            raise ValueError("export_tvm(debug=True) threads an effect for printing through the model, which there is not\n"
-                             "  needs: debug=False\n  hint:  vm.profile shows what runs")
-        mod, params = export(self, spec)
+        mod, params = export(self, spec, debug)
         return (mod, params, []) if allow_extern else (mod, params)
+
+    def jit(self, spec, device="cpu", pipeline="default_build", out_format="torch", debug=False):
+        """The model compiled, with the values of its parameters: `model.jit(spec)["forward"](x)`; states stay in it from call to call.
+
+        spec         as of export_tvm
+        out_format   "torch": results are torch's tensors; "numpy": NumPy's arrays. Either shares the machine's memory
+        Errors: ValueError for a parameter without a value, or another format; as of relax.build.
+        """
+        from sator.relax.frontend.nn import spec as specs, torch as compiled
+
+        spec = specs.ModuleSpec.from_raw(spec, self)
+        mod, params = self.export_tvm(spec, debug)
+        return compiled.compiled(spec, mod, params, device, pipeline, out_format)
 
 
 def _named(owner, prefix, wanted):
     """Attributes of a kind, at any depth, with their dotted names."""
-    items = enumerate(owner.modules) if isinstance(owner, ModuleList) else vars(owner).items()
+    items = enumerate(owner.modules) if isinstance(owner, ModuleList) else owner.modules.items() if isinstance(owner, ModuleDict) else vars(owner).items()
     for name, value in items:
         path = f"{prefix}.{name}" if prefix else str(name)
         if isinstance(value, wanted):
@@ -277,6 +317,59 @@ class ModuleList(Module):
         for module in self.modules:
             x = module(x)
         return x
+
+
+class ModuleDict(Module):
+    """Modules by name; iterating gives the modules."""
+
+    def __init__(self, modules=None):
+        self.modules = dict(modules or {})
+
+    def __iter__(self):
+        return iter(self.modules.values())
+
+    def __getitem__(self, key):
+        return self.modules[key]
+
+    def __setitem__(self, key, module):
+        self.modules[key] = module
+
+    def __delitem__(self, key):
+        del self.modules[key]
+
+    def __len__(self):
+        return len(self.modules)
+
+    def __contains__(self, key):
+        return key in self.modules
+
+    def keys(self):
+        """The names."""
+        return self.modules.keys()
+
+    def values(self):
+        """The modules."""
+        return self.modules.values()
+
+    def items(self):
+        """Pairs of a name and a module."""
+        return self.modules.items()
+
+    def get(self, key, default=None):
+        """The module of a name, or `default`."""
+        return self.modules.get(key, default)
+
+    def pop(self, key):
+        """Takes a module out. Errors: KeyError, there is none of that name."""
+        return self.modules.pop(key)
+
+    def update(self, modules):
+        """Adds modules by name, or puts them in the place of others."""
+        self.modules.update(modules)
+
+    def clear(self):
+        """Takes all modules out."""
+        self.modules.clear()
 
 
 def wrap_nested(expr, name):

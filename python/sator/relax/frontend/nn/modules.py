@@ -1,7 +1,7 @@
 """Layers."""
-from sator import tir
+from sator import relax, tir
 from sator.relax.frontend.nn import op
-from sator.relax.frontend.nn.core import Module, Parameter
+from sator.relax.frontend.nn.core import Effect, Module, Parameter, Tensor, current_builder, get_default_dtype
 
 
 def _activation(name):
@@ -123,3 +123,104 @@ class Conv2D(Module):
     def forward(self, x):
         """[batch, in_channels, height, width] -> [batch, out_channels, height, width after the convolution], of data_layout NCHW."""
         return op.conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups, self.data_layout)
+
+
+class Conv3D(Module):
+    """A convolution of [batch, channels, depth, height, width]."""
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, dtype=None,
+                 data_layout="NCDHW"):
+        self.stride, self.padding, self.dilation, self.groups, self.data_layout = stride, padding, dilation, groups, data_layout
+        kernel = list(kernel_size) if isinstance(kernel_size, (list, tuple)) else [kernel_size] * 3
+        channels = in_channels if isinstance(in_channels, (str, tir.Var)) else in_channels // groups
+        shape = (out_channels, channels, *kernel) if data_layout == "NCDHW" else (*kernel, channels, out_channels)
+        self.weight = Parameter(shape, dtype)
+        self.bias = Parameter((out_channels,), dtype) if bias else None
+
+    def forward(self, x):
+        """[batch, in_channels, depth, height, width] -> [batch, out_channels, the extents after the convolution], of data_layout NCDHW."""
+        return op.conv3d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups, self.data_layout)
+
+
+class ConvTranspose1D(Module):
+    """A transposed convolution of [batch, channels, width]."""
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, dilation=1, groups=1, bias=True, dtype=None):
+        self.stride, self.padding, self.output_padding, self.dilation, self.groups = stride, padding, output_padding, dilation, groups
+        channels = out_channels if isinstance(out_channels, (str, tir.Var)) else out_channels // groups
+        self.weight = Parameter((in_channels, channels, kernel_size), dtype)
+        self.bias = Parameter((out_channels,), dtype) if bias else None
+
+    def forward(self, x):
+        """[batch, in_channels, width] -> [batch, out_channels, (width - 1) * stride + kernel - 2 * padding + output_padding]."""
+        return op.conv1d_transpose(x, self.weight, self.bias, self.stride, self.padding, self.output_padding, self.dilation, self.groups)
+
+
+class IOEffect(Effect):
+    """The order of what a model prints; `effect` is the variable that holds it."""
+
+    def __init__(self):
+        self.effect = None
+
+    def emit_init(self, name_hint, builder):
+        """Emits the first state."""
+        return [builder.emit(relax.op.null_value(), f"{name_hint}.io")]
+
+    def create(self, name_hint):
+        """A method's parameter."""
+        self.effect = relax.Var(f"{name_hint}.io", relax.ObjectStructInfo())
+        return [self.effect]
+
+    def set_state(self, state_vars):
+        """Says which variable holds the state now."""
+        (self.effect,) = state_vars
+
+    def finalize(self):
+        """The state at the end of a method."""
+        result, self.effect = self.effect, None
+        return [result]
+
+
+class KVCache(Effect):
+    """Rows of a tensor that grow from call to call, as keys and values do: room for `init_seq_len` at first, each of `unit_shape`."""
+
+    def __init__(self, init_seq_len, unit_shape, dtype=None):
+        self.init_seq_len, self.unit_shape, self.dtype = init_seq_len, [int(i) for i in unit_shape], dtype or get_default_dtype()
+        self.cache = None
+
+    def emit_init(self, name_hint, builder):
+        """Emits an empty cache."""
+        shape = [self.init_seq_len, *self.unit_shape]
+        return [builder.emit(relax.call_pure_packed("vm.builtin.attention_kv_cache_create", relax.op.zeros(shape, self.dtype), relax.ShapeExpr(shape),
+                                                    relax.PrimValue(0), sinfo_args=relax.ObjectStructInfo()), name_hint)]
+
+    def create(self, name_hint):
+        """A method's parameter."""
+        return [relax.Var(name_hint, relax.ObjectStructInfo())]
+
+    def set_state(self, state_vars):
+        """Says which variable holds the cache now."""
+        (self.cache,) = state_vars
+
+    def finalize(self):
+        """The cache at the end of a method."""
+        result, self.cache = self.cache, None
+        return [result]
+
+    def to(self, dtype=None):
+        """Another dtype of the rows."""
+        self.dtype = dtype or self.dtype
+
+    def view(self, seq_len):
+        """All rows, as a tensor in the cache's memory. Errors when it runs: the cache does not hold seq_len rows."""
+        shape = relax.ShapeExpr([seq_len, *self.unit_shape])
+        rows = relax.call_pure_packed("vm.builtin.attention_kv_cache_view", self.cache, shape, sinfo_args=relax.TensorStructInfo(shape, self.dtype))
+        return Tensor(_expr=current_builder().emit(rows))
+
+    def append(self, new_element):
+        """Adds rows, [n, *unit_shape]. Errors: TypeError for those of another dtype."""
+        if new_element.dtype != self.dtype:
+            raise TypeError(f"KVCache.append: rows of {new_element.dtype}\n  needs: {self.dtype}, the cache's dtype\n"
+                            f"  hint:  new_element.astype({self.dtype!r})")
+        self.cache = current_builder().emit(relax.op.call_inplace_packed("vm.builtin.attention_kv_cache_append", self.cache, new_element._expr,
+                                                                         inplace_indices=[0], sinfo_args=relax.ObjectStructInfo()))

@@ -1,12 +1,18 @@
 """Ops over the tensors of a model."""
-from sator import relax, tir
-from sator.relax.frontend.nn.core import Tensor, current_builder, wrap_nested
+import math
+import sys
 
-__all__ = ["add", "argsort", "astype", "broadcast_to", "chunk", "concat", "conv1d", "conv2d", "cumsum", "divide", "empty", "equal", "exp", "full",
-           "gelu", "greater", "greater_equal", "group_norm", "layer_norm", "less", "less_equal", "matmul", "maximum", "minimum", "multiply",
-           "negative", "not_equal", "ones", "pad", "permute", "permute_dims", "relu", "repeat", "reshape", "rms_norm",
-           "scaled_dot_product_attention", "sigmoid", "silu", "softmax", "sort", "split", "sqrt", "square", "squeeze", "subtract", "sum", "take",
-           "tanh", "tensor_expr_op", "tensor_ir_op", "topk", "triu", "unsqueeze", "where", "zeros", "extern"]
+from sator import _core, relax, tir
+from sator.relax.frontend.nn.core import Tensor, _io_effects, current_builder, get_default_dtype, wrap_nested
+from sator.relax.frontend.nn.sampling import multinomial_from_uniform, renormalize_top_p_top_k_prob, sample_top_p_top_k_from_sorted_prob  # noqa: F401
+
+__all__ = ["add", "argsort", "astype", "broadcast_to", "ccl_allreduce", "ccl_broadcast_from_worker0", "chunk", "concat", "conv1d", "conv1d_transpose",
+           "conv2d", "conv3d", "cumsum", "debug_func", "divide", "empty", "equal", "exp", "full", "gelu", "get_timestep_embedding", "greater",
+           "greater_equal", "group_norm", "interpolate", "layer_norm", "less", "less_equal", "matmul", "maximum", "minimum", "multinomial_from_uniform",
+           "multiply", "negative", "not_equal", "ones", "pad", "permute", "permute_dims", "print_", "relu", "renormalize_top_p_top_k_prob", "repeat",
+           "reshape", "rms_norm", "sample_top_p_top_k_from_sorted_prob", "scaled_dot_product_attention", "sigmoid", "silu", "softmax", "sort", "split",
+           "sqrt", "square", "squeeze", "subtract", "sum", "take", "tanh", "tensor_expr_op", "tensor_ir_inplace_op", "tensor_ir_op", "topk", "triu",
+           "unsqueeze", "where", "zeros", "extern"]
 
 
 def as_tensor(value, dtype):
@@ -16,6 +22,10 @@ def as_tensor(value, dtype):
 
 def _expr(x):
     return x._expr if isinstance(x, Tensor) else x
+
+
+def _value(x):
+    return relax.PrimValue(tir.FloatImm("float64", x)) if isinstance(x, float) else _expr(x)
 
 
 def _unary(name, ours=None, label=None):
@@ -79,9 +89,8 @@ def cumsum(data, axis=None, dtype=None, exclusive=None, name="cumsum"):
 def permute_dims(x, axes=None, name=None):
     """The dimensions in the order `axes`, or reversed."""
     if name is None:
-        # A weight's transpose is called after it.
         hint = getattr(x._expr, "name_hint", "")
-        name = f"{hint}_T" if axes is None and "linear" in hint else "permute_dims"
+        name = hint.replace("linear", "matmul") if "linear" in hint else "permute_dims"
     return wrap_nested(relax.op.permute_dims(x._expr, axes), name)
 
 
@@ -158,6 +167,7 @@ def triu(x, diagonal=0, name="triu"):
 
 def full(shape, fill_value, dtype="float32", name="full"):
     """A tensor of one value."""
+    fill_value = getattr(fill_value, "value", fill_value)  # of a constant of tir
     value = fill_value if isinstance(fill_value, Tensor) else Tensor.from_scalar(fill_value, dtype)
     return wrap_nested(relax.op.full(list(shape), value._expr, dtype), name)
 
@@ -228,6 +238,77 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, data
     return out if bias is None else add(out, reshape(bias, [1, -1, 1, 1] if data_layout == "NCHW" else [1, 1, 1, -1]))
 
 
+def conv3d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, data_layout="NCDHW", name="conv3d"):
+    """The convolution of [batch, channels, depth, height, width] with weight [out, channels / groups, kernel, kernel, kernel]."""
+    kernel_layout = "OIDHW" if data_layout == "NCDHW" else "DHWIO"
+    out = wrap_nested(relax.op.nn.conv3d(x._expr, weight._expr, strides=stride, padding=padding, dilation=dilation, groups=groups,
+                                         data_layout=data_layout, kernel_layout=kernel_layout), name)
+    return out if bias is None else add(out, reshape(bias, [1, -1, 1, 1, 1] if data_layout == "NCDHW" else [1, 1, 1, 1, -1]))
+
+
+def conv1d_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, dilation=1, groups=1, name="conv1d_transpose"):
+    """The transposed convolution of [batch, channels, width] with weight [channels, out / groups, kernel]."""
+    out = wrap_nested(relax.op.nn.conv1d_transpose(x._expr, weight._expr, strides=stride, padding=padding, output_padding=output_padding,
+                                                   dilation=dilation, groups=groups), name)
+    return out if bias is None else add(out, reshape(bias, [1, -1, 1]))
+
+
+def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=None,
+                data_layout="NCHW", name="interpolate"):
+    """An image in another size, by torch's rules.
+
+    size           height and width, or one of both
+    scale_factor   in its place: times the present ones, rounded down
+    mode           "nearest", "bilinear", "bicubic"
+    Errors: ValueError for recompute_scale_factor, antialias, and neither or both of size and scale_factor.
+    """
+    for option, value in (("recompute_scale_factor", recompute_scale_factor), ("antialias", antialias)):
+        if value:
+            raise ValueError(f"interpolate: {option} = {value!r}\n  needs: {option} left out")
+    if (size is None) == (scale_factor is None):
+        raise ValueError("interpolate: neither or both of size and scale_factor\n  needs: one of them")
+    if size is None:
+        extents = [x.shape[i] for i, axis in enumerate(data_layout) if axis not in "NC"]
+        factors = scale_factor if isinstance(scale_factor, (list, tuple)) else [scale_factor] * len(extents)
+        size = [int(e * f) for e, f in zip(extents, factors)]
+    is_nearest = mode.startswith("nearest")
+    corners = "asymmetric" if is_nearest else "align_corners" if align_corners else "half_pixel"
+    method = "nearest_neighbor" if is_nearest else mode[2:] if mode.startswith("bi") else mode
+    more = {"rounding_method": "floor"} if is_nearest else {"cubic_alpha": -0.75} if method == "cubic" else {}
+    return wrap_nested(relax.op.image.resize2d(x._expr, size, layout=data_layout, method=method, coordinate_transformation_mode=corners, **more), name)
+
+
+def get_timestep_embedding(x, embedding_dim, flip_sin_to_cos=False, downscale_freq_shift=1, scale=1, max_period=10000, name="get_timestep_embedding"):
+    """Sines and cosines of steps at falling frequencies, as diffusion models take them: [n] -> [n, embedding_dim].
+
+    flip_sin_to_cos        cosines first
+    downscale_freq_shift   the frequencies are max_period ** (-i / (embedding_dim // 2 - downscale_freq_shift))
+    scale                  of the angles
+    Source: Ho, Jain, Abbeel, "Denoising Diffusion Probabilistic Models", 2020.
+    """
+    o, half = relax.op, embedding_dim // 2
+    steps = o.expand_dims(o.astype(x._expr, "float32"), 1)
+    exponents = o.multiply(relax.const(-math.log(max_period), "float32"), o.arange(0, half, dtype="float32"))
+    rates = o.exp(o.divide(exponents, relax.const(half - downscale_freq_shift, "float32")))
+    angles = o.multiply(steps, o.expand_dims(rates, 0))
+    if scale != 1:
+        angles = o.multiply(relax.const(scale, "float32"), angles)
+    out = o.concat([o.cos(angles), o.sin(angles)] if flip_sin_to_cos else [o.sin(angles), o.cos(angles)], axis=-1)
+    if embedding_dim % 2:
+        out = o.nn.pad(out, (0, 0, 0, 1))
+    return wrap_nested(o.astype(out, get_default_dtype()), name)
+
+
+def ccl_allreduce(x, op_type="sum", name="ccl_allreduce"):
+    """The sum (prod, min, max, avg) of x over all workers, by the function runtime.disco.allreduce, which the user registers."""
+    return wrap_nested(relax.op.ccl.allreduce(x._expr, op_type), name)
+
+
+def ccl_broadcast_from_worker0(x, name="broadcast_from_worker"):
+    """What the first worker has, by the function runtime.disco.broadcast_from_worker0, which the user registers."""
+    return wrap_nested(relax.op.ccl.broadcast_from_worker0(x._expr), name)
+
+
 def scaled_dot_product_attention(query, key, value, attn_mask=None, is_causal=False, scale=None, name="scaled_dot_product_attention"):
     """Attention of [batch, seq, heads, head_dim]."""
     mask = {} if attn_mask is None else {"bias": attn_mask._expr}
@@ -251,7 +332,60 @@ def tensor_ir_op(func, name_hint, args, out):
     return wrap_nested(call, name_hint)
 
 
+def tensor_ir_inplace_op(func, name_hint, args, inplace_indices, out):
+    """Calls a PrimFunc that writes its results over arguments: result i over the tensor argument inplace_indices[i], -1 over none."""
+    builder = current_builder()
+    callee = builder.add_func(func, name_hint)
+    args = args if isinstance(args, (list, tuple)) else [args]
+    tensors = [a._expr for a in args if isinstance(a, Tensor)]
+    sizes = [a for a in args if not isinstance(a, Tensor)]
+    infos = [o._expr.struct_info for o in (out if isinstance(out, (list, tuple)) else [out])]
+    places = [inplace_indices] if isinstance(inplace_indices, int) else list(inplace_indices)
+    call = relax.call_tir_inplace(callee, tensors, places, infos if isinstance(out, (list, tuple)) else infos[0], tir_vars=sizes or None)
+    return wrap_nested(call, name_hint)
+
+
+def debug_func(name, *args, _line_info=None):
+    """Calls a function of Python's while the model runs: f(line, *args), where `line` says where the model calls it.
+
+    name   of the function, as given to sator.register_func
+    args   Tensors, numbers, texts
+    Errors: RuntimeError without export_tvm(..., debug=True).
+    """
+    current_builder()
+    io = _io_effects[-1]
+    if io is None:
+        raise RuntimeError("debug_func: the model is exported without its debug functions\n  needs: export_tvm(spec, debug=True)")
+    if _line_info is None:
+        caller = sys._getframe(1)
+        while caller.f_globals.get("__name__") == "sator.answers":  # which gives errors their words
+            caller = caller.f_back
+        _line_info = f"{caller.f_code.co_filename}:{caller.f_lineno}"
+    given = [_value(a) for a in args]
+    io.effect = current_builder().emit(relax.call_pure_packed("vm.builtin.invoke_debug_func", io.effect, relax.StringImm(name),
+                                                              relax.StringImm(_line_info), *given, sinfo_args=[relax.ObjectStructInfo()]), "io")
+
+
+def print_(tensor):
+    """Prints a tensor while the model runs, with the line that asks for it. Errors: as of debug_func."""
+    caller = sys._getframe(1)
+    while caller.f_globals.get("__name__") == "sator.answers":
+        caller = caller.f_back
+    debug_func("vm.builtin.debug_print", tensor, _line_info=f"{caller.f_code.co_filename}:{caller.f_lineno}")
+
+
+def _invoke_debug_func(io, name, line, *args):
+    from sator.runtime.functions import get_global_func
+
+    get_global_func(name)(line, *args)
+    return io
+
+
+_core.register_func("vm.builtin.invoke_debug_func", _invoke_debug_func, True)
+_core.register_func("vm.builtin.debug_print", lambda line, tensor: print(f"{line}: shape = {tensor.shape}, dtype = {tensor.dtype}, data =\n{tensor}"), True)
+
+
 def extern(name, args, out):
-    """Calls a function of the runtime that writes its result to its last argument."""
+    """Calls a function of the runtime that writes its result to its last argument. args: Tensors, numbers, texts, tuples of them."""
     info = out._expr.struct_info
-    return wrap_nested(relax.call_dps_packed(name, [_expr(a) for a in args], info), name)
+    return wrap_nested(relax.call_dps_packed(name, [_value(a) for a in args], info), name)

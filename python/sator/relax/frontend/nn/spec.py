@@ -32,31 +32,39 @@ class Tuple:
         self.name, self.elements = name, elements
 
 
+def _spec_of(given):
+    if isinstance(given, (tuple, list)):
+        return type(given)(map(_spec_of, given))
+    return Int() if given in (int, Int, "int") else given
+
+
 class MethodSpec:
     """A method: its arguments' names and what they are.
 
-    param_mode   "plain": parameters behind the inputs; "packed": as one tuple; "none"
+    param_mode    "plain": parameters behind the inputs; "packed": as one tuple; "none"
+    effect_mode   the same for states (nn.Effect), which come between inputs and parameters
     """
 
-    def __init__(self, method, arg_names, arg_specs, param_mode="plain", effect_mode="none"):
+    def __init__(self, method, arg_names, arg_specs, param_mode="plain", effect_mode="plain"):
         self.method, self.arg_names, self.arg_specs = method, list(arg_names), list(arg_specs)
         self.param_mode, self.effect_mode = param_mode, effect_mode
 
     @staticmethod
     def from_raw(spec, method):
-        """From {argument: spec, "$": {"param_mode": ...}}. Errors: an argument without a spec."""
+        """From {argument: spec, "$": {"param_mode": ...}}. Errors: an argument without a spec and without a default."""
         import inspect
 
         if isinstance(spec, MethodSpec):
             return spec
         config = dict(spec.get("$", {}))
-        names = list(inspect.signature(method).parameters)
+        parameters = inspect.signature(method).parameters
+        names = [n for n in parameters if n in spec or parameters[n].default is inspect.Parameter.empty]
         missing = [n for n in names if n not in spec]
         if missing:
             raise ValueError(f"{method.__name__}: no spec of the argument {missing[0]}\n"
                              f"  needs: one of each of {', '.join(names)}")
-        return MethodSpec(method, names, [Int() if spec[n] in (int, "int") else spec[n] for n in names],
-                          config.get("param_mode", "plain"), config.get("effect_mode", "none"))
+        return MethodSpec(method, names, [_spec_of(spec[n]) for n in names],
+                          config.get("param_mode", "plain"), config.get("effect_mode", "plain"))
 
 
 class ModuleSpec:
