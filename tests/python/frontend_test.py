@@ -277,7 +277,117 @@ class FromFx(unittest.TestCase):
         wanted = np.einsum("ncij,cokl->noikjl", x, ConvTranspose2d.weight).reshape(1, 3, 4, 4) + ConvTranspose2d.bias[:, None, None]
         np.testing.assert_allclose(run(from_fx(model, info), x).numpy(), wanted, rtol=1e-6)
 
+    def test_activations_and_tensors(self):
+        x = np.array([[-3, -0.5, 0.25, 2], [4, -1, 1, -2]], "float32")
+        below, softplus = np.minimum(x, 0), np.log1p(np.exp(x))
+        method = {"op": "call_method"}
+        rows = (
+            (lambda c, a: c("elu", a, 0.5), np.where(x > 0, x, 0.5 * np.expm1(below))),
+            (lambda c, a: c("celu", a, 2.0), np.where(x > 0, x, 2 * np.expm1(below / 2))),
+            (lambda c, a: c("softplus", a), softplus),
+            (lambda c, a: c("mish", a), x * np.tanh(softplus)),
+            (lambda c, a: c("logsigmoid", a), -np.log1p(np.exp(-x))),
+            (lambda c, a: c("softsign", a), x / (1 + abs(x))),
+            (lambda c, a: c("hardtanh", a, -0.5, 1.5), np.clip(x, -0.5, 1.5)),
+            (lambda c, a: c("asinh", c("sinh", c("atan", a))), np.arctan(x)),
+            (lambda c, a: c("prelu", a, c("full", (4,), 0.25)), np.where(x > 0, x, x / 4)),
+            (lambda c, a: c("norm", a, dim=1, keepdim=True), np.sqrt((x * x).sum(1, keepdims=True))),
+            (lambda c, a: c("norm", a, float("inf"), 0), abs(x).max(0)),
+            (lambda c, a: c("normalize", a, dim=0), x / np.sqrt((x * x).sum(0))),
+            (lambda c, a: c("rms_norm", a, (4,), eps=0.0), x / np.sqrt((x * x).mean(1, keepdims=True))),
+            (lambda c, a: c("var", a, 1, **method), x.var(1, ddof=1)),
+            (lambda c, a: c("std", a, 1, correction=0, **method), x.std(1)),
+            (lambda c, a: c("getitem", c("sort", a, descending=True), 0), -np.sort(-x)),
+            (lambda c, a: c("getitem", c("sort", a, 0), 1), np.argsort(x, 0)),
+            (lambda c, a: c("getattr", c("topk", a, 2, largest=False), "indices"), np.argsort(x)[:, :2]),
+            (lambda c, a: c("pad", a, (1, 0, 0, 2), value=7), np.pad(x, ((0, 2), (1, 0)), constant_values=7)),
+            (lambda c, a: c("flip", a, [0, 1]), x[::-1, ::-1]),
+            (lambda c, a: c("roll", a, (1, -1), (0, 1)), np.roll(x, (1, -1), (0, 1))),
+            (lambda c, a: c("roll", a, 3), np.roll(x, 3)),
+            (lambda c, a: c("getitem", c("unbind", a, 1), 2), x[:, 2]),
+            (lambda c, a: c("narrow", a, 1, 1, 2, **method), x[:, 1:3]),
+            (lambda c, a: c("unflatten", a, 1, (2, 2)), x.reshape(2, 2, 2)),
+            (lambda c, a: c("outer", c("getitem", a, 0), c("getitem", a, 1)), np.outer(x[0], x[1])),
+            (lambda c, a: c("add", c("new_ones", a, 4, **method), c("arange", 4)), np.arange(1, 5, dtype="float32")),
+            (lambda c, a: c("mul", c("ones_like", a), c("dim", a, **method)), np.full((2, 4), 2, "float32")),
+            (lambda c, a: c("max_pool1d", c("unsqueeze", a, 1), 2), x.reshape(2, 1, 2, 2).max(-1)),
+            (lambda c, a: c("instance_norm", c("unsqueeze", a, 1), eps=0.0),
+             ((x - x.mean(1, keepdims=True)) / x.std(1, keepdims=True))[:, None]),
+            (lambda c, a: c("mse_loss", a, c("zeros_like", a)), (x * x).mean()),
+        )
+        for i, (make, wanted) in enumerate(rows):
+            with self.subTest(row=i):
+                model, info = self.graph(make, x.shape)
+                got = run(from_fx(model, info), x).numpy()
+                self.assertEqual((got.dtype, got.shape), (wanted.dtype, wanted.shape))
+                np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+    def test_losses_of_classes(self):
+        x = np.random.default_rng(7).standard_normal((3, 4, 2)).astype("float32")
+        classes = np.array([[0, 3], [2, 1], [1, 1]])
+        likelihood = np.log(np.exp(x) / np.exp(x).sum(1, keepdims=True))
+        each = -np.take_along_axis(likelihood, classes[:, None], 1)[:, 0]
+        for reduction, wanted in (("mean", each.mean()), ("sum", each.sum()), ("none", each)):
+            model, info = self.graph(lambda c, a, b: c("cross_entropy", a, b, reduction=reduction), x.shape, classes.shape)
+            got = run(from_fx(model, [info[0], (classes.shape, "int64")]), x, classes).numpy()
+            np.testing.assert_allclose(got, wanted, rtol=1e-4)
+        model, info = self.graph(lambda c, a, b: c("cross_entropy", a, b), x.shape, x.shape)
+        with self.assertRaisesRegex(sator.TVMError, "needs: classes as integers"):
+            from_fx(model, info)
+
+    def test_what_is_changed_in_place(self):
+        x = np.array([[-1, 2]], "float32")
+        method = {"op": "call_method"}
+
+        def changed(c, a):
+            b = c("mul", a, 2)
+            c("add_", b, 1, **method)
+            c("relu", b, inplace=True)
+            return c("add", b, a)
+
+        model, info = self.graph(changed, x.shape)
+        np.testing.assert_array_equal(run(from_fx(model, info), x).numpy(), np.maximum(x * 2 + 1, 0) + x)
+
+        def through_a_view(c, a):
+            b = c("mul", a, 2)
+            c("zero_", c("getitem", b, 0), **method)
+            return b
+
+        def under_a_view(c, a):
+            b = c("mul", a, 2)
+            view = c("view", b, -1, **method)
+            c("add_", b, 1, **method)
+            return view
+
+        for make in (through_a_view, under_a_view):
+            model, info = self.graph(make, x.shape)
+            with self.assertRaisesRegex(sator.TVMError, "shares its elements, is used later"):
+                from_fx(model, info)
+
+    def test_converters_in_tvm_s_form(self):
+        model, info = self.graph(lambda c, a: c("tanh", c("erf", a)), (2,))
+        seen = []
+
+        def own(node, importer):
+            seen.append(importer.retrieve_args(node))
+            return importer.block_builder.emit(relax.op.negative(importer.env[node.args[0]]))
+
+        x = np.array([1, -2], "float32")
+        got = run(from_fx(model, info, custom_convert_map={"erf": own}), x).numpy()
+        np.testing.assert_allclose(got, np.tanh(-x), rtol=1e-5)
+        self.assertEqual(len(seen), 1)
+
     def test_what_has_no_converter_is_named(self):
+        class LSTM:
+            pass
+
+        for make, words in ((lambda c, a: c("rnn", a, op="call_module"), "the module LSTM has no converter"),
+                            (lambda c, a: c("gelu", a, tanh=True), "gelu got an unexpected keyword argument 'tanh'"),
+                            (lambda c, a: c("pad", a, (1, 1), mode="reflect"), "mode is 'reflect'"),
+                            (lambda c, a: c("exp", a, out=a), "writes to a tensor that is given as out")):
+            model, info = self.graph(make, (2, 2), modules={"rnn": LSTM()})
+            with self.assertRaisesRegex(sator.TVMError, words):
+                from_fx(model, info)
         model, info = self.graph(lambda c, a: c("fft2", a), (2, 2))
         with self.assertRaises(sator.TVMError) as caught:
             from_fx(model, info)
@@ -298,6 +408,16 @@ class FromFx(unittest.TestCase):
         mod = from_fx(torch.fx.symbolic_trace(model), [((2, 1, 28, 28), "float32")])
         with torch.no_grad():
             np.testing.assert_allclose(run(mod, x.numpy()).numpy(), model(x).numpy(), rtol=1e-4, atol=1e-4)
+        t = torch.nn
+        image, row, volume = torch.randn(2, 4, 6, 8), torch.randn(2, 4, 9), torch.randn(2, 4, 5, 6, 7)
+        for module, x in ((t.ELU(0.7), image), (t.Softplus(2, 5), image), (t.PReLU(4), image), (t.InstanceNorm2d(4), image),
+                          (t.InstanceNorm1d(4, affine=True, track_running_stats=True), row), (t.Upsample(scale_factor=2, mode="bilinear"), image),
+                          (t.ConvTranspose1d(4, 6, 3, 2, 1, 1, groups=2), row), (t.ConvTranspose2d(4, 6, 3, 2, 1, 1), image), (t.Conv3d(4, 6, 3, 2, 1), volume),
+                          (t.RMSNorm(8), image), (t.PixelShuffle(2), image), (t.AvgPool1d(3, 2, 1), row), (t.MaxPool3d(2), volume)):
+            with self.subTest(module=module), torch.no_grad():
+                model = t.Sequential(module).eval()
+                mod = from_fx(torch.fx.symbolic_trace(model), [(tuple(x.shape), "float32")])
+                np.testing.assert_allclose(run(mod, x.numpy()).numpy(), model(x).numpy(), rtol=1e-4, atol=1e-4)
 
 
 class Modules(unittest.TestCase):

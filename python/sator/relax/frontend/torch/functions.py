@@ -13,7 +13,8 @@ def _unary(name):
     return convert
 
 
-for _name in ("abs", "ceil", "cos", "erf", "exp", "floor", "log", "rsqrt", "sigmoid", "sign", "sin", "sqrt", "square", "tan", "tanh"):
+for _name in ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "exp", "floor", "isfinite", "isinf", "isnan",
+              "log", "logical_not", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh"):
     converter(_name)(_unary(_name))
 converter("neg", "negative")(_unary("negative"))
 
@@ -215,8 +216,8 @@ def _stack(reader, tensors, dim=0):
 
 def _pieces(x, size, dim):
     """Parts of `size` elements of a dimension; the last one has what remains."""
-    ends = list(range(size, int(shape(x)[dim]), size))
-    return relax.op.split(x, ends or 1, axis=dim)
+    extent = int(shape(x)[dim])
+    return relax.op.split(x, list(range(size, extent, size)) if extent % size else extent // size, axis=dim)
 
 
 @converter("chunk")

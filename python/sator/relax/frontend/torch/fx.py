@@ -5,10 +5,11 @@ from sator.relax.frontend.common import attach_params
 from sator.relax.frontend.torch.functions import FUNCTIONS, METHODS
 from sator.relax.frontend.torch.modules import MODULES
 from sator.relax.frontend.torch.values import array_of, dtype_of, name_of
+from sator.relax.frontend.torch.views import Views, is_node
 
 
 def from_fx(model, input_info=None, *, keep_params_as_input=False, unwrap_unit_return_tuple=False, no_bind_return_tuple=False,
-            input_shapes=None, call_function_map=None, call_module_map=None):
+            input_shapes=None, call_function_map=None, call_module_map=None, custom_convert_map=None):
     """The module, with one function `main`, of a traced model.
 
     model              torch.fx.symbolic_trace(...), or anything with `graph.nodes` and `named_modules()` of that form
@@ -17,21 +18,35 @@ def from_fx(model, input_info=None, *, keep_params_as_input=False, unwrap_unit_r
     keep_params_as_input      weights become parameters behind the inputs (attribute num_input; relax.frontend.detach_params has their values)
     call_function_map, call_module_map    converters of one's own, before those of the package: {torch.add: f} with f(bb, node_map, node)
                        gives the value of a node, {torch.nn.Linear: f} with f(bb, node_map, node, module)
-    Errors: an input without info; a function, method or module that has no converter, by its name.
+    custom_convert_map        the same in TVM's form: {"relu": f} by the name of a function with f(node, importer), {torch.nn.ReLU: f} with f(node);
+                       the importer has env, block_builder, params, named_modules and retrieve_args(node)
+    Functions that change their argument (add_, inplace=True) stand for it from there on.
+    Errors: an input without info; a function, method or module that has no converter, by its name; a tensor that is changed in place while another
+    name for its elements, a view, is used later.
     """
     info = list(input_info) if input_info is not None else [(shape, "float32") for shape in input_shapes or ()]
     return _Reader(model, info, keep_params_as_input, unwrap_unit_return_tuple, no_bind_return_tuple, dict(call_function_map or {}),
-                   dict(call_module_map or {})).run()
+                   dict(call_module_map or {}), dict(custom_convert_map or {})).run()
 
 
 class _Reader:
-    def __init__(self, model, info, keeps_params, unwraps, no_bind, functions, modules):
-        self.model, self.info, self.functions, self.modules = model, info, functions, modules
+    def __init__(self, model, info, keeps_params, unwraps, no_bind, functions, modules, custom):
+        self.model, self.info, self.functions, self.modules, self.custom = model, info, functions, modules, custom
         self.keeps_params, self.unwraps, self.no_bind = keeps_params, unwraps, no_bind
         self.bb = relax.BlockBuilder()
         self.values = {}
         self.params = {}
         self.named = dict(model.named_modules())
+        self.views = Views(model.graph.nodes)
+
+    # The importer, as converters of TVM's form know it.
+    env = property(lambda self: self.values)
+    block_builder = property(lambda self: self.bb)
+    named_modules = property(lambda self: self.named)
+
+    def retrieve_args(self, node):
+        """The values of a node's arguments."""
+        return self.value(node.args)
 
     def run(self):
         inputs = self._inputs()
@@ -46,6 +61,9 @@ class _Reader:
                         result = self._result(node)
                     elif node.op != "placeholder":
                         self.values[node] = self._convert(node)
+                        changed = self.views.changed_by(node, self.named)
+                        if changed is not None:
+                            self.values[changed] = self.values[node]
             self.bb.emit_func_output(result)
         mod = self.bb.get()
         return attach_params(mod, "main", [value for _, value in self.params.values()]) if self.keeps_params else mod
@@ -81,7 +99,7 @@ class _Reader:
             return {k: self.value(v) for k, v in arg.items()}
         if isinstance(arg, slice):
             return slice(self.value(arg.start), self.value(arg.stop), self.value(arg.step))
-        return self.values.get(arg, arg) if _is_node(arg) else arg
+        return self.values.get(arg, arg) if is_node(arg) else arg
 
     def emit(self, expr):
         """Binds an expression of a graph; any other value stays as it is."""
@@ -96,17 +114,26 @@ class _Reader:
         if node.op == "call_module":
             return self._module(node)
         args, kwargs = self.value(node.args), self.value(node.kwargs)
+        if kwargs.pop("out", None) is not None:
+            raise TVMError(f"error: node {node.name}: {name_of(node.target)} writes to a tensor that is given as out\n  needs: no out\n"
+                           "  hint:  use the result")
         if node.op == "call_function":
+            if name_of(node.target) in self.custom:
+                return self.custom[name_of(node.target)](node, self)
             own = self.functions.get(node.target)
             if own:
                 return own(self.bb, self.values, node)
-            return self.emit(self._known(FUNCTIONS, name_of(node.target), "function", node)(self, *args, **kwargs))
+            return self.emit(_called(self._known(FUNCTIONS, name_of(node.target), "function", node), node, self, *args, **kwargs))
         if node.op == "call_method":
-            return self.emit(self._known(METHODS, node.target, "method", node)(self, *args, **kwargs))
+            if node.target in self.custom:
+                return self.custom[node.target](node)
+            return self.emit(_called(self._known(METHODS, node.target, "method", node), node, self, *args, **kwargs))
         raise TVMError(f"error: node {node.name}: no node is of the kind {node.op}\n  needs: a graph of torch.fx")
 
     def _module(self, node):
         module = self.named[node.target]
+        if type(module) in self.custom:
+            return self.custom[type(module)](node)
         own = self.modules.get(type(module))
         if own:
             return own(self.bb, self.values, node, module)
@@ -132,5 +159,12 @@ class _Reader:
         return self.bb.emit_output(result)
 
 
-def _is_node(arg):
-    return hasattr(arg, "op") and hasattr(arg, "target") and hasattr(arg, "args")
+def _called(convert, node, *args, **kwargs):
+    try:
+        return convert(*args, **kwargs)
+    except TypeError as error:
+        if error.__traceback__.tb_next is not None:  # raised inside of the converter
+            raise
+        words = str(error).partition("() ")[2]
+        raise TVMError(f"error: node {node.name}: {name_of(node.target)} {words}\n  needs: the arguments that its converter knows\n"
+                       "  hint:  give a converter of one's own in call_function_map") from None

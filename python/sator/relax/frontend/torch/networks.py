@@ -5,34 +5,57 @@ from sator.relax.frontend.torch.table import converter, dtype, rank, shape
 from sator.relax.frontend.torch.values import pair
 
 
-@converter("conv1d", method=False)
-def conv1d(reader, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    out = relax.op.nn.conv1d(x, weight, strides=stride, padding=padding, dilation=dilation, groups=groups)
-    return out if bias is None else relax.op.add(reader.emit(out), reader.emit(relax.op.reshape(bias, [1, -1, 1])))
+def _biased(reader, out, bias):
+    """With a number added per channel."""
+    if bias is None:
+        return out
+    out = reader.emit(out)
+    return relax.op.add(out, reader.emit(relax.op.reshape(bias, [1, -1] + [1] * (rank(out) - 2))))
+
+
+def _each(value, count):
+    """One number for all dimensions, or one of each."""
+    return list(value) if isinstance(value, (list, tuple)) else [value] * count
+
+
+def _convolution(name, count):
+    @converter(name, method=False)
+    def convert(reader, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+        dilation = _each(dilation, count)
+        out = getattr(relax.op.nn, name)(x, weight, strides=_each(stride, count), padding=_padding(padding, weight, dilation), dilation=dilation,
+                                         groups=groups)
+        return _biased(reader, out, bias)
+
+    return convert
+
+
+conv1d, conv2d, conv3d = (_convolution(f"conv{n}d", n) for n in (1, 2, 3))
 
 
 def _padding(padding, weight, dilation):
     """The elements added on each side: "same" keeps the size of an image at stride 1, one more after than before where they are odd."""
     if padding == "valid":
-        return [0, 0]
+        return [0] * len(dilation)
     if padding != "same":
-        return pair(padding)
+        return _each(padding, len(dilation))
     totals = [d * (int(k) - 1) for d, k in zip(dilation, shape(weight)[2:])]
     return [t // 2 for t in totals] + [t - t // 2 for t in totals]
 
 
-@converter("conv2d", method=False)
-def conv2d(reader, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    out = relax.op.nn.conv2d(x, weight, strides=pair(stride), padding=_padding(padding, weight, pair(dilation)), dilation=pair(dilation),
-                             groups=groups)
-    return out if bias is None else relax.op.add(reader.emit(out), reader.emit(relax.op.reshape(bias, [1, -1, 1, 1])))
+def _transposed(name, ours, count):
+    @converter(name, method=False)
+    def convert(reader, x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+        stride, padding, output_padding, dilation = (_each(v, count) for v in (stride, padding, output_padding, dilation))
+        if any(d != 1 for d in dilation):
+            raise TVMError(f"error: {name} with dilation {dilation}\n  needs: dilation 1\n  hint:  give a converter in call_function_map")
+        out = getattr(relax.op.nn, ours)(x, weight, strides=stride, padding=padding, output_padding=output_padding, dilation=dilation, groups=groups)
+        return _biased(reader, out, bias)
+
+    return convert
 
 
-@converter("conv_transpose2d", method=False)
-def conv_transpose2d(reader, x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-    out = relax.op.nn.conv2d_transpose(x, weight, strides=pair(stride), padding=pair(padding), output_padding=pair(output_padding),
-                                       dilation=pair(dilation), groups=groups)
-    return out if bias is None else relax.op.add(reader.emit(out), reader.emit(relax.op.reshape(bias, [1, -1, 1, 1])))
+conv_transpose1d = _transposed("conv_transpose1d", "conv1d_transpose", 1)
+conv_transpose2d = _transposed("conv_transpose2d", "conv2d_transpose", 2)
 
 
 @converter("interpolate", method=False)
@@ -74,21 +97,29 @@ def batch_norm(reader, x, running_mean, running_var, weight=None, bias=None, tra
     return out if bias is None else relax.op.add(reader.emit(out), along_channels(bias))
 
 
-@converter("max_pool2d", "boolean_dispatch", method=False)
-def max_pool2d(reader, x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    return relax.op.nn.max_pool2d(x, pool_size=pair(kernel_size), strides=pair(kernel_size if stride is None else stride),
-                                  padding=pair(padding), dilation=pair(dilation), ceil_mode=ceil_mode)
+def _pools(count, *names):
+    """Pooling over `count` dimensions: the largest, the mean, the mean at a size that is given."""
+    @converter(f"max_pool{count}d", *names, method=False)
+    def largest(reader, x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+        if return_indices:
+            raise TVMError("error: max_pool with return_indices=True\n  needs: return_indices=False\n  hint:  give a converter in call_function_map")
+        kernel, strides, padding, dilation = (_each(v, count) for v in (kernel_size, kernel_size if stride in (None, []) else stride, padding, dilation))
+        return getattr(relax.op.nn, f"max_pool{count}d")(x, pool_size=kernel, strides=strides, padding=padding, dilation=dilation, ceil_mode=ceil_mode)
+
+    @converter(f"avg_pool{count}d", method=False)
+    def mean(reader, x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+        if divisor_override is not None:
+            raise TVMError("error: avg_pool with divisor_override\n  needs: divisor_override=None\n  hint:  give a converter in call_function_map")
+        kernel, strides, padding = (_each(v, count) for v in (kernel_size, kernel_size if stride in (None, []) else stride, padding))
+        return getattr(relax.op.nn, f"avg_pool{count}d")(x, pool_size=kernel, strides=strides, padding=padding, ceil_mode=ceil_mode,
+                                                         count_include_pad=count_include_pad)
+
+    @converter(f"adaptive_avg_pool{count}d", method=False)
+    def adaptive(reader, x, output_size):
+        return getattr(relax.op.nn, f"adaptive_avg_pool{count}d")(x, _each(output_size, count))
 
 
-@converter("avg_pool2d", method=False)
-def avg_pool2d(reader, x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
-    return relax.op.nn.avg_pool2d(x, pool_size=pair(kernel_size), strides=pair(kernel_size if stride is None else stride),
-                                  padding=pair(padding), ceil_mode=ceil_mode, count_include_pad=count_include_pad)
-
-
-@converter("adaptive_avg_pool2d", method=False)
-def adaptive_avg_pool2d(reader, x, output_size):
-    return relax.op.nn.adaptive_avg_pool2d(x, pair(output_size))
+_pools(1), _pools(2, "boolean_dispatch"), _pools(3)
 
 
 @converter("layer_norm", method=False)
