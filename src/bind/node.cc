@@ -7,10 +7,12 @@
 
 #include "arith/index_map.h"
 #include "bind/tensor.h"
+#include "ir/literal.h"
 #include "relax/nodes.h"
 #include "relax/print.h"
 #include "tir/nodes.h"
 #include "tir/print.h"
+#include "tir/print_impl.h"
 #include "tir/te.h"
 
 namespace sator::bind {
@@ -133,6 +135,8 @@ void add_operators(nb::class_<PrimExprHandle, Handle>& c) {
   c.def("astype", [=](const PrimExprHandle& a, const std::string& dtype) {
     const DType to = dtype_named(dtype);
     if (a.node.as<StringImm>()) throw nb::type_error("a text cannot be cast\n  needs: a number");
+    if (const auto why = cannot_hold(expr_handle(a), to))
+      throw nb::value_error(text(why->what, "\n  needs: ", why->needs, "\n  hint:  ", why->hint).c_str());
     return to_python(cast_to(to, expr_handle(a)));
   });
   c.def_prop_ro("dtype", [=](const PrimExprHandle& a) { return expr_handle(a)->dtype.name(); });
@@ -155,13 +159,13 @@ std::string text_of(const NodeRef& node) {
 
 }  // namespace
 
-std::string script_of(const NodeRef& node, bool show_meta) {
-  relax::ScriptOptions options;
-  options.show_meta = show_meta;
+namespace {
+
+std::string script_with(const NodeRef& node, const relax::ScriptOptions& options) {
   if (const Module* m = node.as<Module>()) return relax::to_script(*m, options);
   if (const auto* f = node.as<relax::Function>()) return relax::to_script(*f, options);
-  if (const auto* f = node.as<tir::PrimFunc>()) return tir::to_script(*f);
-  if (const auto* s = node.as<tir::StmtNode>()) return tir::to_script(tir::Stmt(s));
+  if (const auto* f = node.as<tir::PrimFunc>()) return tir::to_script(*f, options);
+  if (const auto* s = node.as<tir::StmtNode>()) return tir::to_script(tir::Stmt(s), options);
   if (const ExprNode* e = node.as<ExprNode>()) return text_of_expr(Expr(e));
   if (node.as<relax::RelaxExprNode>() || node.as<relax::BindingNode>() || node.as<relax::BindingBlock>() ||
       node.as<relax::StructInfoNode>())
@@ -170,6 +174,25 @@ std::string script_of(const NodeRef& node, bool show_meta) {
   if (const Range* r = node.as<Range>()) return text(*r);
   if (const auto* r = node.as<tir::BufferRegion>()) return text(*r);
   return text("<", node->info().name, ">");
+}
+
+/// An expression under the declarations of its variables.
+std::string with_declarations(const Expr& e, const relax::ScriptOptions& options) {
+  script::Printer printer(options);
+  tir::ScriptPrinter tir(printer);
+  script::FrameScope frame(printer, nullptr);
+  printer.set_root(e);
+  script::Doc line = tir.print(e);
+  frame->stmts.push_back(script::line_doc(std::move(line)));
+  return printer.render(frame->stmts);
+}
+
+}  // namespace
+
+std::string script_of(const NodeRef& node, bool show_meta) {
+  relax::ScriptOptions options;
+  options.show_meta = show_meta;
+  return script_with(node, options);
 }
 
 void wrong_type(nb::handle got, const char* needs) {
@@ -327,7 +350,28 @@ void add_node_classes(nb::module_& m) {
           [](const Handle& a) { return reinterpret_cast<uintptr_t>(a.node.get()); },
           "The address of the node: one number per node.")
       .def("_become", [](Handle& a, const Handle& other) { a.node = other.node; })
-      .def("_script", [](const Handle& a, bool show_meta) { return script_of(a.node, show_meta); });
+      .def("_script", [](const Handle& a, bool show_meta) { return script_of(a.node, show_meta); })
+      .def(
+          "_script_with",
+          [](const Handle& a, nb::dict given, nb::list marked) {
+            relax::ScriptOptions o;
+            for (auto [key, text] : {std::pair("name", &o.module_name),
+                                     {"ir_prefix", &o.ir_prefix},
+                                     {"tir_prefix", &o.tir_prefix},
+                                     {"relax_prefix", &o.relax_prefix},
+                                     {"module_alias", &o.module_alias}})
+              if (given.contains(key)) *text = nb::cast<std::string>(given[key]);
+            for (auto [key, flag] : {std::pair("show_meta", &o.show_meta),
+                                     {"syntax_sugar", &o.syntax_sugar},
+                                     {"show_all_struct_info", &o.show_all_struct_info}})
+              if (given.contains(key)) *flag = nb::cast<bool>(given[key]);
+            for (nb::handle node : marked) o.underline.push_back({node_of(node), text(o.underline.size())});
+            if (const ExprNode* e = a.node.as<ExprNode>(); e && given.contains("verbose_expr"))
+              return with_declarations(Expr(e), o);
+            return script_with(a.node, o);
+          },
+          "The text with other names; the places of marked nodes stand in it between control characters "
+          "(ir/script/printer.cc).");
   auto prim = nb::class_<PrimExprHandle, Handle>(m, "PrimExpr", "An index or scalar expression.");
   not_called(prim, "one of its kinds, such as tir.Add(a, b), or tir.const(1)");
   add_operators(prim);

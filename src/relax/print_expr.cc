@@ -419,7 +419,9 @@ std::vector<StmtDoc> GraphPrinter::binding(const Binding& b) {
     if (show_all_struct_info_) ann = sinfo(m->var->sinfo);
     Doc value = expr(m->value);
     Doc rhs = call_doc(printer.relax("match_cast"), {value, sinfo(m->sinfo)});
-    return {assign_doc(define(*m->var), rhs, ann)};
+    StmtDoc line = assign_doc(define(*m->var), rhs, ann);
+    line.head = printer.marked(std::move(line.head), *m);
+    return {std::move(line)};
   }
   const VarBinding& v = *b.as<VarBinding>();
   if (const If* n = v.value.as<If>()) return branch(*n, v.var.get());
@@ -430,10 +432,12 @@ std::vector<StmtDoc> GraphPrinter::binding(const Binding& b) {
     return out;
   }
   if (printer.options().syntax_sugar && is_void_info(v.value->sinfo) && is_void_info(v.var->sinfo))
-    return {line_doc(expr(v.value))};
+    return {line_doc(printer.marked(expr(v.value), v))};
   Doc rhs = expr(v.value);
   std::optional<Doc> ann = annotation(*v.var, v.value);
-  return {assign_doc(define(*v.var), rhs, ann)};
+  StmtDoc line = assign_doc(define(*v.var), rhs, ann);
+  line.head = printer.marked(std::move(line.head), v);
+  return {std::move(line)};
 }
 
 std::vector<StmtDoc> GraphPrinter::block(const BindingBlock& b) {
@@ -449,7 +453,7 @@ std::vector<StmtDoc> GraphPrinter::block(const BindingBlock& b) {
   stmts.push_back(line_doc(call_doc(printer.relax("output"), outputs)));
   Doc head("with ");
   head += call_doc(printer.relax("dataflow"), {});
-  return {compound_doc(std::move(head), std::move(stmts))};
+  return {compound_doc(printer.marked(std::move(head), b), std::move(stmts))};
 }
 
 std::vector<StmtDoc> GraphPrinter::seq(const SeqExpr& s, bool returns) {

@@ -5,6 +5,7 @@
 #include "arith/numbers.h"
 #include "base/text.h"
 #include "ir/builtins.h"
+#include "ir/literal.h"
 #include "tir/parse_eval.h"
 
 namespace sator::tir {
@@ -157,6 +158,7 @@ Value dtype_function(Evaluator& ev, const Expression& call, DType dtype) {
   if (const Integer* number = v->as<Integer>()) require_in_range(a, *number, dtype);
   return ev.located(call.place, [&]() -> Value {
     Expr e = ev.to_expr_like(*v, dtype, call.place);
+    if (const auto why = cannot_hold(e, dtype)) a.fail(*why);
     return cast_to(dtype, std::move(e));
   });
 }
@@ -310,7 +312,10 @@ Value Evaluator::call_method(const Method& method, const Expression& e) {
   const Value& object = *method.object;
   if (method.name == "astype") {
     Arguments a(*this, e, {"dtype"});
-    return located(e.place, [&]() -> Value { return cast_to(a.dtype("dtype"), to_expr(object, e.place)); });
+    const Expr value = to_expr(object, e.place);
+    const DType dtype = a.dtype("dtype");
+    if (const auto why = cannot_hold(value, dtype)) fail(e.place, *why);
+    return located(e.place, [&]() -> Value { return cast_to(dtype, value); });
   }
   if (method.name == "equal") return compare_pair("==", object, Arguments(*this, e, {"other"}).need("other"), e.place);
   const BufferRef& buffer = *object.as<BufferRef>();

@@ -1,3 +1,4 @@
+#include "ir/literal.h"
 #include "tir/parse_impl.h"
 
 namespace sator::tir {
@@ -280,6 +281,7 @@ Stmt FunctionParser::make_store(const BufferRef& buffer, Expr value, std::vector
          {.what = text("a value of dtype ", value->dtype, " stored as ", wanted, " in ", buffer->name),
           .needs = "a number with as many lanes",
           .hint = "broadcast the value, or load one element"});
+  if (const auto why = cannot_hold(value, wanted)) fail(place, *why);
   value = located(place, [&] { return cast_to(wanted, value); });
   return spanned(make<BufferStore>(buffer, std::move(value), std::move(indices)), source.span(place));
 }

@@ -1,12 +1,17 @@
 """Programs written as Python functions: read, printed, compared."""
+import contextlib
 import inspect
+import io
 import re
 import subprocess
 import sys
 import unittest
 from pathlib import Path
 
+import numpy as np
+
 import sator
+from sator import tir
 from sator.script import ir as I, relax as R, tir as T
 
 SIZE = 16
@@ -306,6 +311,108 @@ class Nodes(unittest.TestCase):
         with self.assertRaises(ValueError) as caught:
             module["h"]
         self.assertIn("f, g", str(caught.exception))
+
+
+class Printed(unittest.TestCase):
+    """The options of script()."""
+
+    def test_parts_are_underlined(self):
+        f = Named["mm"]
+        store = f.body.block.body.body.body.body.block.body
+        lines = Named.script(obj_to_underline=[store, Named["main"].body.blocks[0].bindings[1]], name="Mine", tir_prefix="TT").splitlines()
+        self.assertIn("class Mine:", lines)
+        self.assertIn("    @TT.prim_func", lines)
+        under = [i for i, line in enumerate(lines) if line.strip() and not line.strip(" ^")]
+        self.assertEqual([lines[i - 1].strip() for i in under],
+                         ["C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]", 'z: R.Tensor((n, 4), dtype="float32") = R.nn.relu(y)'])
+        for i in under:
+            self.assertEqual(lines[i], " " * (len(lines[i - 1]) - len(lines[i - 1].lstrip())) + "^" * len(lines[i - 1].strip()))
+
+    def test_paths_lines_and_context(self):
+        path = sator.runtime.ObjectPath.root().attr("body").attr("block").attr("body")
+        text = Named["mm"].script(path_to_underline=[path.attr("loop_var")], num_context_lines=1, print_line_numbers=True, indent_spaces=2)
+        self.assertEqual(text, """(... 4 lines skipped ...)
+ 5   # with T.block("root"):
+ 6   for i, j, k in T.grid(8, 8, 8):
+         ^
+ 7     with T.block("C"):
+(... 6 lines skipped ...)""")
+        (line,) = [line for line in Named["mm"].script(path_to_annotate={path.attr("extent").attr("value"): "eight"}).splitlines() if "eight" in line]
+        self.assertEqual(line.strip(), "# eight")  # the number has no text of its own: above the loop that has it
+        with self.assertRaisesRegex(ValueError, r"there is nothing at <root>.body.nope"):
+            Named["mm"].script(path_to_underline=[sator.runtime.ObjectPath.root().attr("body").attr("nope")])
+
+    def test_comments_of_parts(self):
+        # As TVM's own test of this option has them.
+        @T.prim_func
+        def func():
+            T.evaluate(-1)
+            T.evaluate(1)
+            T.evaluate(2)
+
+        func = func.with_attr("global_symbol", "main")
+        self.assertEqual(func.script(obj_to_annotate={func.body.seq[1]: "annotation 1", func.body.seq[2]: "annotation 2"}), """\
+# from tvm.script import tir as T
+
+@T.prim_func
+def main():
+    T.evaluate(-1)
+    T.evaluate(1)  # annotation 1
+    T.evaluate(2)  # annotation 2""")
+
+    def test_other_forms(self):
+        self.assertIn("T.axis.spatial(8, i)", Named["mm"].script(syntax_sugar=False))
+        self.assertIn("y = R.add(x, x)", Named["main"].script(show_all_struct_info=False))
+        x = tir.Var("x", "int32")
+        self.assertEqual(((x + 1).script(), (x + 1).script(verbose_expr=True)), ("x + 1", "x = T.int32()\nx + 1"))
+        with contextlib.redirect_stdout(io.StringIO()) as shown:
+            Named["mm"].show(print_line_numbers=True)
+        self.assertTrue(shown.getvalue().startswith(" 1 # from tvm.script"))
+        for options, words in (({"int_dtype": "int64"}, "needs: int_dtype='int32'"), ({"show_object_address": True}, "needs: show_object_address=False"),
+                               ({"obj_to_underline": [x]}, "does not stand in the text"), ({"indent_spaces": -1}, "an integer from 0 on")):
+            with self.assertRaisesRegex(ValueError, words):
+                Named["mm"].script(**options)
+        with self.assertRaisesRegex(TypeError, "black"):
+            Named.script(black=True)
+
+
+@I.ir_module
+class Named:
+    @T.prim_func
+    def mm(A: T.Buffer((8, 8), "float32"), B: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")):
+        for i, j, k in T.grid(8, 8, 8):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32")):
+        with R.dataflow():
+            y = R.add(x, x)
+            z = R.nn.relu(y)
+            R.output(z)
+        return z
+
+
+class StoredConstants(unittest.TestCase):
+    def test_what_an_element_cannot_hold_is_refused(self):
+        """As TVM does, whose conversion of a constant makes a constant of the other dtype."""
+        program = "@T.prim_func\ndef f(A: T.Buffer((2,), {dtype!r})):\n    for i in range(2):\n        A[i] = {value}\n"
+        for dtype, value, words in (("int8", "300", "300 as int8"), ("int8", "-129", "-128 to 127"), ("uint8", "-1", "0 to 255"),
+                                    ("int32", "3000000000", "3000000000 as int32"), ("int8", "300.5", "300.5 as int8"),
+                                    ("int8", "T.int32(300).astype('int8')", "300 as int8"), ("float16", "70000", "-65504 to 65504"),
+                                    ("float16", "1e6", "-65504 to 65504")):
+            with self.assertRaisesRegex(sator.error.DiagnosticError, words):
+                sator.script.from_source(program.format(dtype=dtype, value=value))
+        for dtype, value, held in (("int8", "-128", -128), ("int8", "1.75", 1), ("uint8", "255", 255), ("int8", 'T.Cast("int8", 300)', 44),
+                                   ("float16", "65504", 65504), ("uint64", "18446744073709551615", 18446744073709551615)):
+            a = np.zeros(2, dtype)
+            sator.build(sator.script.from_source(program.format(dtype=dtype, value=value)))(a)
+            self.assertEqual(a.tolist(), [held] * 2)
+        with self.assertRaisesRegex(ValueError, "300 as int8"):
+            tir.const(300, "int32").astype("int8")
 
 
 if __name__ == "__main__":

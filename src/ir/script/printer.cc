@@ -158,6 +158,20 @@ struct Line {
   std::string text() const {
     return head->text.empty() ? "" : std::string(4 * indent, ' ') + head->text + std::string(suffix);
   }
+  /// The same with the places of nodes between control characters, as `render` says.
+  std::string marked_text(const std::vector<At>& underline) const {
+    std::vector<std::pair<size_t, std::string>> insertions;
+    for (const Doc::Mark& mark : head->marks)
+      for (const At& at : underline)
+        if (at.node.get() == mark.node) {
+          insertions.emplace_back(mark.begin, "\x01" + at.label + "\x03");
+          insertions.emplace_back(mark.end, "\x02" + at.label + "\x03");
+        }
+    std::ranges::stable_sort(insertions, std::greater(), [](const auto& i) { return i.first; });
+    std::string out = text();
+    for (const auto& [at, what] : insertions) out.insert(4 * static_cast<size_t>(indent) + at, what);
+    return out;
+  }
 };
 
 const Doc kPass("pass"), kBlank("");
@@ -176,12 +190,13 @@ void flatten(const std::vector<StmtDoc>& stmts, int indent, std::vector<Line>& o
 
 }  // namespace
 
+// Before each node that is to be underlined stands "\x01LABEL\x03", behind it "\x02LABEL\x03": no text of a program has these characters.
 std::string Printer::render(const std::vector<StmtDoc>& stmts) const {
   std::vector<Line> lines;
   flatten(stmts, 0, lines);
   std::string out;
   for (const Line& line : lines) {
-    out += line.text();
+    out += options_.underline.empty() ? line.text() : line.marked_text(options_.underline);
     out += '\n';
   }
   while (!out.empty() && (out.back() == '\n' || out.back() == ' ')) out.pop_back();
