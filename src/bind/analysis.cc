@@ -6,6 +6,7 @@
 
 #include "bind/node.h"
 #include "bind/parts.h"
+#include "passes/device/device.h"
 #include "relax/bind.h"
 #include "relax/verify.h"
 #include "tir/analysis.h"
@@ -91,6 +92,7 @@ void add_analysis(nb::module_& m) {
       },
       "Why two programs of a module are not separate, or None.");
   m.def("out_of_bounds", [](const Handle& f) { return texts(tir::out_of_bounds(program_of(f))); });
+  m.def("is_touched_by_host", [](const Handle& f) { return !passes::touched_by_host(program_of(f)).empty(); });
   m.def("is_ssa", [](const Handle& f) { return tir::is_ssa(program_of(f)); });
   m.def("undefined_vars", [](const Handle& node) {
     nb::list out;

@@ -89,7 +89,7 @@ std::vector<Phase> phases_of_gpu() {
   std::vector<Phase> all = phases_before_schedules();
   for (Step& step : all[2].steps)
     if (step.name == "DispatchSortScan") step.skipped = "the runtime's sort is a CPU's";
-  all.push_back({4, "schedule", {{"PlaceScheduledFunctions"}, {"ApplyDefaultSchedule"}}});
+  all.push_back({4, "schedule", {{"PlaceScheduledFunctions"}, {"ApplyDefaultSchedule"}, {"VerifyMemory"}}});
   return all;
 }
 

@@ -138,6 +138,7 @@ const std::vector<Pass>& passes() {
       {"SplitHostDevice", "makes regions of another target functions", split_host_device},
       {"LowerDeviceKernelLaunch", "turns calls of kernels into launches", lower_device_kernel_launch},
       {"MakeUnpackedAPI", "makes functions that others link to plain C functions", make_unpacked_api},
+      {"VerifyMemory", "refuses programs for a GPU that touch their tensors outside of threads", verify_memory},
       {"DefaultGPUSchedule", "binds loops to the threads of a GPU where nothing does", default_gpu_schedule},
       {"ConvertSSA", "gives every function variables of its own", convert_ssa},
   });

@@ -1,6 +1,6 @@
 """Questions about tensor programs."""
 from sator import _core
-from sator.tir import ForKind, PrimFunc, stmt_functor
+from sator.tir import PrimFunc
 
 __path__ = []  # TVM's modules below are found by sator.paths
 
@@ -25,39 +25,17 @@ def assert_pure_function(func):
     return True
 
 
-_GPUS = ("cuda", "opencl", "metal", "vulkan", "rocm", "webgpu")
-
-
 def verify_memory(func):
     """Whether a program for a GPU touches its tensors by threads alone. A loop that is bound to none would run on the host, which cannot.
 
     True of programs for other targets, and of kernels that are split from the host's code. Errors: ValueError for a program without the attribute target.
     """
-    return not _touched_by_host(func)
-
-
-def _touched_by_host(func):
-    """The tensors among a program's parameters that it touches outside of threads, in order."""
-    from sator.target import Target
-
     if not isinstance(func, PrimFunc):
         raise TypeError(f"verify_memory: {func!r} is a {type(func).__name__}\n  needs: a tir.PrimFunc")
     if "target" not in func.attrs:
         raise ValueError("verify_memory: the program has no attribute target\n  needs: the target that it is for\n"
                          "  hint:  func.with_attr(\"target\", sator.target.Target(\"cuda\"))")
-    if Target(func.attrs["target"]).kind.name not in _GPUS or int(func.attrs.get("calling_conv", 0)) != 0:
-        return []
-    tensors, found = [b.data for b in func.buffer_map.values()], []
-
-    def visit(node):
-        if isinstance(node, _core.tir.For) and node.kind == ForKind.THREAD_BINDING or isinstance(node, _core.tir.AttrStmt) and node.attr_key == "thread_extent":
-            return False
-        if isinstance(node, (_core.tir.BufferLoad, _core.tir.BufferStore)) and any(node.buffer.data.same_as(t) for t in tensors) and node.buffer.name not in found:
-            found.append(node.buffer.name)
-        return True
-
-    stmt_functor.pre_order_visit(func.body, visit)
-    return found
+    return not _core.is_touched_by_host(func)
 
 
 def calculate_workspace_bytes(func, workspace_byte_alignment):

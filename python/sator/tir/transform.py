@@ -24,22 +24,6 @@ def Filter(fcond):  # noqa: N802
     return passes.module_pass(run, opt_level=0, name="Filter")
 
 
-def VerifyMemory():  # noqa: N802
-    """A pass that changes nothing and refuses programs for a GPU that touch their tensors outside of threads (tir.analysis.verify_memory)."""
-    from sator.error import TVMError
-    from sator.tir import analysis
-
-    def run(mod, ctx):
-        for name, func in mod.functions.items():
-            touched = analysis._touched_by_host(func) if isinstance(func, _core.tir.PrimFunc) else []
-            if touched:
-                raise TVMError(f"VerifyMemory: function {name} touches {', '.join(touched)} outside of threads\n  needs: on a GPU, loads and stores in loops that threads run\n"
-                               "  hint:  bind a loop to blockIdx.x or threadIdx.x, or apply sator.dlight.ApplyDefaultSchedule")
-        return mod
-
-    return passes.module_pass(run, opt_level=0, name="VerifyMemory")
-
-
 class HoistedConditionals(IntFlag):
     """What HoistExpression moves out of loops, the option tir.HoistExpression.hoisted_conditionals; the values are TVM's."""
 

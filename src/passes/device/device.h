@@ -3,6 +3,7 @@
 
 #include "ir/module.h"
 #include "passes/pass.h"
+#include "tir/nodes.h"
 
 namespace sator::passes {
 
@@ -31,6 +32,14 @@ ModuleRef make_unpacked_api(const ModuleRef& module, const PassContext&);
 /// Functions for a GPU that have no schedule: the data-parallel loops of each block become one, over blocks and threads. All
 /// functions are marked as scheduled. Errors: no target, neither of the function nor of the context.
 ModuleRef default_gpu_schedule(const ModuleRef& module, const PassContext& ctx);
+
+/// The loads and stores of a program for a GPU, one per tensor among its parameters, that no thread does: such a loop would run on
+/// the host, which cannot. None of programs for other targets, and of kernels that are split from the host's code.
+/// Errors: no target.
+std::vector<NodeRef> touched_by_host(const tir::PrimFunc& func);
+
+/// Changes nothing. Errors: a program that touches its tensors so; one without target.
+ModuleRef verify_memory(const ModuleRef& module, const PassContext&);
 
 /// No variable is defined by two functions.
 ModuleRef convert_ssa(const ModuleRef& module, const PassContext&);
