@@ -1,6 +1,8 @@
 """Macros of scripts: what a call of one stands for, and whose names it sees."""
 import unittest
 
+import numpy as np
+
 import sator
 from sator.script import ir as I, relax as R, tir as T
 
@@ -88,6 +90,41 @@ class Macros(unittest.TestCase):
                 add_to(A)
 
         self.assertIn("add_to(A, i, by=2)", str(caught.exception))
+
+    def test_on_one_line(self):
+        c = 3.0
+
+        @T.macro
+        def twice(X, i): X[i] = X[i] * 2.0; X[i] = X[i] + 1.0  # noqa: E702
+
+        @T.macro(hygienic=False)
+        def own(): A[i] = A[i] + c  # noqa: F821
+
+        @T.prim_func
+        def called(A: T.Buffer((4,), "float32")):
+            c = T.float32(10)  # noqa: F841
+            for i in range(4):
+                for k in range(1): twice(A, i); add_to(A, i)  # noqa: E702
+                if i < 2: own()
+                else: A[i] = A[i] - c; own()  # noqa: E702
+
+        a = np.arange(4, dtype="float32")
+        sator.build(called)(a)
+        x = np.arange(4, dtype="float32") * 2 + 1 + 6
+        np.testing.assert_array_equal(a, np.where(np.arange(4) < 2, x + 10, x))
+        self.assertEqual(c, 3.0)
+
+    def test_a_hygienic_macro_does_not_see_the_caller_s_names(self):
+        @T.macro
+        def load(X):
+            X[0] = X[index]  # noqa: F821
+
+        with self.assertRaisesRegex(NameError, "the name index is not defined where the macro is"):
+
+            @T.prim_func
+            def main(A: T.Buffer((4,), "float32")):
+                for index in range(4):
+                    load(A)
 
     def test_outside_of_a_program_it_is_not_called(self):
         with self.assertRaises(TypeError) as caught:

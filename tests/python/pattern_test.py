@@ -243,6 +243,14 @@ class Backends(unittest.TestCase):
         args = arguments()
         np.testing.assert_allclose(run(transform.RunCodegen()(self.grouped()), *args), expected(*args), rtol=1e-4, atol=1e-4)
 
+    def test_a_backend_that_nobody_registered(self):
+        groups = transform.FuseOpsByPattern([("nobody.matmul", is_op("relax.matmul")(wildcard(), wildcard()))], annotate_codegen=True)(Layers)
+        with self.assertRaisesRegex(sator.TVMError, r'no function is registered as relax.ext.nobody\n  needs: sator.register_func\("relax.ext.nobody", f\)'):
+            transform.RunCodegen()(groups)
+        own = transform.RunCodegen()(transform.FuseOpsByPattern(backend="dnnl")(Layers))
+        args = arguments()
+        np.testing.assert_allclose(run(own, *args), expected(*args), rtol=1e-4, atol=1e-4)
+
     def test_patterns_and_a_backend_together_are_refused(self):
         with self.assertRaises(sator.TVMError) as caught:
             transform.FuseOpsByPattern([("mine.matmul", is_op("relax.matmul")(wildcard(), wildcard()))], backend="dnnl")

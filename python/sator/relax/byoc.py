@@ -1,4 +1,6 @@
 """Bring your own code: groups of ops that a backend of the user's takes, by pattern, and the functions that it makes of them."""
+import re
+
 from sator import _core, transform
 from sator.error import TVMError
 from sator.relax.expr_functor import PyExprMutator
@@ -112,7 +114,13 @@ class _RunCodegen(transform.Pass):
                 by_backend.setdefault(backend, []).append(name)
         for backend, names in by_backend.items():
             mod = self._with_backend(mod, backend, names)
-        if any(f.attrs.get("Codegen") for f in mod.functions.values()):
+        left = {f.attrs["Codegen"]: name for name, f in mod.functions.items() if f.attrs.get("Codegen")}
+        for backend in left:
+            if not _is_own(backend):
+                raise TVMError(f"error: the function {left[backend]} is for the backend {backend}, and no function is registered as relax.ext.{backend}\n"
+                               f"  needs: sator.register_func(\"relax.ext.{backend}\", f) with f(functions, options, constant_names)\n"
+                               "  hint:  the compiler's own backends are dnnl and the names of described chips; without RunCodegen the function is the program's own code")
+        if left:
             mod = _core.run_pass(self.info.name, mod, [], {}, ctx.config, transform.Target.current(), ctx.explain, ctx.bounds)
         return mod
 
@@ -128,6 +136,15 @@ class _RunCodegen(transform.Pass):
                 calls = _Calls(rest, symbols)
                 rest.update_func(name, calls.visit_expr(func))
         return rest
+
+
+def _is_own(backend):
+    """Whether the compiler makes this backend's kernels: oneDNN's, and those of a chip, shipped or compiled for."""
+    from sator import commands
+
+    current = transform.Target.current()
+    chips = {re.sub(r"\W", "_", chip) for chip in commands.chips()}
+    return backend in ("dnnl", "chip") or backend in chips or current is not None and current.kind.name not in ("llvm", "cuda")
 
 
 def _constant_names(groups):

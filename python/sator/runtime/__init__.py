@@ -7,7 +7,7 @@ from sator.runtime.object_path import ObjectPath  # noqa: F401
 from sator.runtime.params import load_param_dict, load_param_dict_from_file, save_param_dict, save_param_dict_to_file  # noqa: F401
 from sator.runtime.shape import ShapeTuple  # noqa: F401
 from sator.runtime.values import DataType, convert  # noqa: F401
-from sator.runtime.vm import Module, Report, VirtualMachine, VMInstrumentReturnKind, load_module  # noqa: F401
+from sator.runtime.vm import Module, VirtualMachine, VMInstrumentReturnKind, load_module  # noqa: F401
 
 
 def __getattr__(name):

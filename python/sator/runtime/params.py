@@ -34,7 +34,7 @@ def save_param_dict(params):
 def save_param_dict_to_file(params, path):
     """Writes what `save_param_dict` gives to a file."""
     data = save_param_dict(params)
-    with open(path, "wb") as file:
+    with _opened(path, "wb") as file:
         file.write(data)
 
 
@@ -52,8 +52,16 @@ def load_param_dict(param_bytes):
 
 def load_param_dict_from_file(path):
     """Tensors by name from a file that `save_param_dict_to_file`, ours or TVM's, wrote. Errors: as of load_param_dict; no such file."""
-    with open(path, "rb") as file:
+    with _opened(path, "rb") as file:
         return load_param_dict(file.read())
+
+
+def _opened(path, mode):
+    try:
+        return open(path, mode)
+    except OSError as error:
+        what = "a file of parameters that can be read" if mode == "rb" else "a path where a file can be written"
+        raise type(error)(f"{path!r}: {error.strerror}\n  needs: {what}") from None
 
 
 def _name(key):

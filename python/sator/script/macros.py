@@ -13,6 +13,7 @@ A hygienic macro (the default) sees the names that stood around its definition, 
 those of the program that calls it. What it assigns is its own in either case.
 """
 import ast
+import builtins
 import inspect
 import itertools
 import re
@@ -41,6 +42,7 @@ class Macro:
         self.own = {n.id for s in self.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         used = {n.id for s in self.body for n in ast.walk(s) if isinstance(n, ast.Name)} - self.own - set(self.signature.parameters) - _LANGUAGES
         self.captured = {n: names[n] for n in used if n in names}
+        self.unknown = sorted(used - set(names) - set(dir(builtins)) - {self.name}) if hygienic else []
 
     def __call__(self, *args, **kwargs):
         raise TypeError(f"the macro {self.name} is called outside of a program\n  needs: a call in a statement of T.prim_func or R.function")
@@ -66,6 +68,7 @@ def written_out(text, names):
     macros = {n: m for n, m in names.items() if isinstance(m, Macro) and re.search(rf"\b{n}\b", text)}
     if not macros:
         return text, names
+    text = _one_a_line(text, macros)
     tree, lines, names = ast.parse(text), text.splitlines(), dict(names)
     writer = _Writer(names, {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} | {a.arg for a in ast.walk(tree) if isinstance(a, ast.arg)})
     for statement in sorted((n for n in ast.walk(tree) if isinstance(n, _SIMPLE)), key=lambda n: -n.lineno):
@@ -73,6 +76,35 @@ def written_out(text, names):
             new = textwrap.indent("\n".join(map(ast.unparse, made)), " " * statement.col_offset).splitlines()
             lines[statement.lineno - 1:statement.end_lineno] = new
     return "\n".join(lines) + "\n", names
+
+
+def _one_a_line(text, macros):
+    """The text with statements that call a macro on lines of their own, where they share one: `for i in range(4): inc(A, i)`."""
+    lines = text.splitlines()
+    shared = {n.lineno for n in ast.walk(ast.parse(text)) if isinstance(n, _SIMPLE)
+              and any(isinstance(c, ast.Call) and getattr(c.func, "id", None) in macros for c in ast.walk(n))
+              and (lines[n.lineno - 1].encode()[:n.col_offset].strip() or lines[n.end_lineno - 1].encode()[n.end_col_offset:].strip().startswith(b";"))}
+    if not shared:
+        return text
+    for first, *rest in reversed(_outermost(ast.parse(text).body, shared)):
+        new = textwrap.indent("\n".join(map(ast.unparse, [first, *rest])), " " * first.col_offset).splitlines()
+        lines[first.lineno - 1:(rest or [first])[-1].end_lineno] = new
+    return "\n".join(lines) + "\n"
+
+
+def _outermost(statements, shared):
+    """The statements that begin on such a line, those of one line together, without what is inside of them."""
+    out = []
+    for s in statements:
+        if s.lineno in shared:
+            if out and out[-1][0].lineno == s.lineno:
+                out[-1].append(s)
+            else:
+                out.append([s])
+            continue
+        for part in ("body", "orelse"):
+            out += _outermost(getattr(s, part, []), shared)
+    return out
 
 
 class _Writer:
@@ -102,6 +134,9 @@ class _Writer:
         """(statements, result or None) of one call."""
         if depth > _DEEPEST:
             raise RecursionError(f"the macro {macro.name} calls itself\n  needs: macros that end")
+        if macro.unknown:
+            raise NameError(f"the macro {macro.name}: the name {macro.unknown[0]} is not defined where the macro is\n"
+                            "  needs: parameters, or names that stand around the macro\n  hint:  T.macro(hygienic=False) sees the names of the caller")
         try:
             bound = macro.signature.bind(*node.args, **{k.arg: k.value for k in node.keywords})
         except TypeError as e:
