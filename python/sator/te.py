@@ -122,7 +122,17 @@ def placeholder(shape, dtype="float32", name="placeholder"):
 
     shape   extents: integers or expressions
     """
-    return _core.te.placeholder(shape, dtype, name)
+    return _core.te.placeholder(_extents("placeholder", shape), dtype, name)
+
+
+def _extents(function, shape):
+    """Extents, or bounds; what Python's `/` gives, such as 128 / 32, as an integer. Errors: TypeError for a number that is not whole."""
+    if not isinstance(shape, (list, tuple)):
+        return shape
+    for extent in shape:
+        if isinstance(extent, float) and not extent.is_integer():
+            raise TypeError(f"{function}: the extent {extent!r}\n  needs: a whole number\n  hint:  a // b divides and rounds down")
+    return [int(e) if isinstance(e, float) else e for e in shape]
 
 
 def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=None):
@@ -134,7 +144,7 @@ def compute(shape, fcompute, name="compute", tag="", attrs=None, varargs_names=N
     """
     if not callable(fcompute):
         raise TypeError(f"compute: fcompute = {fcompute!r} is a {type(fcompute).__name__}\n  needs: a function of indices, such as lambda i, j: A[i, j] + 1")
-    return _core.te.compute(shape, fcompute, name, dict(attrs or {}), _tag(tag))
+    return _core.te.compute(_extents("compute", shape), fcompute, name, dict(attrs or {}), _tag(tag))
 
 
 class tag_scope:  # noqa: N801
@@ -232,7 +242,7 @@ def reduce_axis(dom, name="k", thread_tag="", span=None):
     """An axis that a reduction runs over: dom is (begin, end)."""
     if not isinstance(dom, (list, tuple, _core.ir.Range)) or not isinstance(dom, _core.ir.Range) and len(dom) != 2:
         raise TypeError(f"reduce_axis: dom = {dom!r} is a {type(dom).__name__}\n  needs: (begin, end), such as (0, 16)")
-    begin, end = (dom.min, dom.min + dom.extent) if isinstance(dom, _core.ir.Range) else dom
+    begin, end = (dom.min, dom.min + dom.extent) if isinstance(dom, _core.ir.Range) else _extents("reduce_axis", dom)
     return _core.te.reduce_axis(begin, end, name)
 
 

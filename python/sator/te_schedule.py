@@ -102,7 +102,9 @@ class Schedule:
         def take(sch, blocks):
             loops = steps._begin(sch, blocks[tensor])
             steps._apply(sch, blocks[tensor], loops, False)
-            blocks[made] = sch.rfactor(loops[key_of(axis)], factor_axis)
+            # Where the loops do not divide the reduction, all parts are set before any is added to.
+            blocks[made] = sch.rfactor(loops[key_of(axis)], factor_axis, True)
+            self._own_init.append(made)
             named = {loop: of_leaf[key_of(a)] for a, loop in zip(leaves, sch.get_loops(blocks[made]))}
             of_variable = {sch.get(loop).loop_var: (loop, a) for loop, a in named.items()}
             order = [of_variable[v] for v in _realize(sch, blocks[made]).iter_values]
@@ -124,7 +126,7 @@ class Schedule:
         sch = _core.Schedule(program)
         buffers = program.buffer_map
         self._given = {a: buffers[p] for a, p in zip(args, program.params) if p in buffers}
-        blocks = _blocks_of(sch, _computed(self._outputs))
+        blocks, self._own_init = _blocks_of(sch, _computed(self._outputs)), []
         for take in self._events:
             take(sch, blocks)
         for tensor, stage in self._stages.items():
@@ -145,6 +147,8 @@ class Schedule:
         for tensor, stage in self._stages.items():
             if tensor in loops:
                 stage._apply(sch, blocks[tensor], loops[tensor], True)
+        for tensor in self._own_init:
+            _set_first(sch, blocks[tensor])
         return sch, bounds
 
 
@@ -201,6 +205,18 @@ def _readers_first(sch, blocks):
     for block in tensors:
         visit(block)
     return out
+
+
+def _set_first(sch, block):
+    """Takes the init of a reduction out, before its first reduction loop, where the loops leave some of its terms out."""
+    from sator import tir
+
+    realize = _realize(sch, block)
+    summed = [v for v, value in zip(realize.block.iter_vars, realize.iter_values) if v.iter_type == tir.IterVar.CommReduce for v in tir.analysis.undefined_vars(value)]
+    if not any(v.same_as(s) for v in tir.analysis.undefined_vars(realize.predicate) for s in summed):
+        return
+    loop = next(loop for loop in sch.get_loops(block) if any(sch.get(loop).loop_var.same_as(v) for v in summed))
+    sch.decompose_reduction(block, loop)
 
 
 def _bounds(sch, block, stage, loops, names):

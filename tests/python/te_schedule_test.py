@@ -260,6 +260,32 @@ class Stages(unittest.TestCase):
             sator.lower(s, args)
         self.assertIn("the schedule computes no tensor other\n  needs: one of C", str(raised.exception))
 
+    def test_parts_of_a_sum_that_the_loops_do_not_divide(self):
+        n, m = te.var("n"), te.var("m")
+        A = te.placeholder((n, m), name="A")
+        k = te.reduce_axis((0, m), name="k")
+        B = te.compute((n,), lambda i: te.sum(A[i, k], axis=k), name="B")
+        s = te.create_schedule(B.op)
+        _, inner = s[B].split(B.op.reduce_axis[0], factor=16)
+        s.rfactor(B, inner)
+        program = sator.build(s, [A, B], "llvm")
+        for rows, columns in ((5, 33), (1, 1), (0, 4), (7, 16), (3, 0)):
+            a, b = random(rows, columns), np.full(rows, np.nan, "float32")
+            program(a, b)
+            np.testing.assert_allclose(b, a.sum(1), rtol=1e-4)
+
+    def test_extents_that_python_divided(self):
+        size, part = 64, 16  # as in TVM's tutorial of the matrix product
+        k = te.reduce_axis((0, size / 1), "k")
+        A, B = te.placeholder((size, size), name="A"), te.placeholder((size, size), name="B")
+        packed = te.compute((size / part, size, part), lambda n, k, i: B[k, n * part + i], name="packed")
+        C = te.compute((size, size), lambda m, n: te.sum(A[m, k] * packed[n // part, k, tir.indexmod(n, part)], axis=k), name="C")
+        a, b, c = random(size, size), random(size, size), np.zeros((size, size), "float32")
+        sator.build(te.create_schedule(C.op), [A, B, C], "llvm")(a, b, c)
+        np.testing.assert_allclose(c, a @ b, rtol=1e-4)
+        with self.assertRaisesRegex(TypeError, "compute: the extent 2.5\n  needs: a whole number"):
+            te.compute((5 / 2,), lambda i: i)
+
 
 if __name__ == "__main__":
     unittest.main()
