@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "base/figures.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "dataflow/calibrate/rows.h"
 #include "dataflow/cost/cost.h"
 #include "dataflow/programs/matmul.h"
 #include "target/chip.h"
@@ -226,9 +226,8 @@ class Bench {
   /// Kernels of PyTorch in float32 that NeuSight measured beside products with weights (engine_accuracy has those).
   void neusight() {
     json rows = json::array();
-    std::istringstream lines(read_file(cases_ / "gpu_neusight_ops_measured.jsonl"));
-    for (std::string line; std::getline(lines, line);)
-      if (!line.empty()) rows.push_back(json::parse(line));
+    const char* file = "gpu_neusight_ops_measured.jsonl";
+    for (Row& row : parse_rows(read_file(cases_ / file), file)) rows.push_back(std::move(row.fields));
     for (const auto& [device, chip] : {std::pair{"NVIDIA A100 80GB PCIe", "a100"},
                                        {"NVIDIA A100-PCIE-40GB", "a100"},
                                        {"NVIDIA H100 80GB HBM3", "h100"},

@@ -3,7 +3,7 @@
 
     slice.py COMPLETE [TO]      COMPLETE: the complete sets; TO: this folder unless given
 
-Rows are copied as they are or, where `fields` says so, without the fields that no test reads and with times of seven digits. README.md says what each set is.
+Rows are copied as they are, or written in groups (GROUPED); or, where `fields` says so, without the fields that no test reads and with times of seven digits. README.md says what each set is.
 """
 import gzip
 import json
@@ -155,6 +155,18 @@ def write_rows(target, rows):
     target.write_text("".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows))
 
 
+def write_grouped(target, rows):
+    """Neighbours with the same names as arrays of cells under what they share, as src/dataflow/calibrate/rows.h reads them."""
+    lines, head = [], None
+    for row in rows:
+        shared = {k: v for k, v in row.items() if isinstance(v, str)} | {"columns": [k for k, v in row.items() if not isinstance(v, str)]}
+        if shared != head:
+            head = shared
+            lines.append(head)
+        lines.append([row[k] for k in head["columns"]])
+    write_rows(target, lines)
+
+
 def measured(row):
     """A measured time to seven digits, further than any clock of these sets resolves."""
     return {k: float(f"{v:.7g}") if k == "latency_ms" else v for k, v in row.items()}
@@ -165,7 +177,7 @@ def slice_rows(source, target, keep, fields):
     kept = [row for i, row in enumerate(rows) if keep(i, row)]
     if fields:
         kept = [measured({k: row[k] for k in fields if k in row}) for row in kept]
-    write_rows(target, kept)
+    (write_grouped if source.name in GROUPED else write_rows)(target, kept)
     print(f"{len(kept)} of {len(rows)} rows  {target.stat().st_size / 1e3:7.1f} kB  {source.name}")
 
 
@@ -208,6 +220,9 @@ def slice_idx(source, target, count):
     for extent in extents[1:]:
         item *= extent
     target.write_bytes(data[:4] + count.to_bytes(4, "big") + data[8:begin] + data[begin : begin + count * item])
+
+
+GROUPED = ("gpu_neusight_ops_measured.jsonl",)
 
 
 def main():

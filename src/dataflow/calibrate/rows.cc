@@ -1,5 +1,6 @@
 #include "dataflow/calibrate/rows.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/error.h"
@@ -78,6 +79,21 @@ std::vector<Row> parse_table(std::string_view source, const std::string& file) {
   return rows;
 }
 
+/// The fields of an array of cells under a line {"columns": [names], ...}: its other fields, and the cells that are not null.
+json row_of(const json& head, const json& cells, const std::string& where) {
+  const json& names = head["columns"];
+  if (cells.size() != names.size())
+    fail({.what = text("the line has ", cells.size(), " cells, \"columns\" above it ", names.size()),
+          .needs = "as many cells as columns",
+          .hint = "correct or remove the line",
+          .where = where});
+  json row = head;
+  row.erase("columns");
+  for (size_t c = 0; c < names.size(); ++c)
+    if (!cells[c].is_null()) row[names[c].get<std::string>()] = cells[c];
+  return row;
+}
+
 }  // namespace
 
 std::vector<Row> parse_rows(const std::string& source, const std::string& file) {
@@ -95,11 +111,18 @@ std::vector<Row> parse_rows(const std::string& source, const std::string& file) 
     }
   } else {
     size_t number = 0;
+    json head;
     for (std::string_view line : split(source, '\n')) {
       ++number;
       if (trim(line).empty()) continue;
       json row = parsed(line);
       const std::string where = text(file, " line ", number);
+      if (row.is_object() && row.contains("columns") && row["columns"].is_array() &&
+          std::ranges::all_of(row["columns"], [](const json& name) { return name.is_string(); })) {
+        head = std::move(row);
+        continue;
+      }
+      if (row.is_array() && !head.is_null()) row = row_of(head, row, where);
       if (!row.is_object())
         fail({.what = "the line is no JSON object",
               .needs = "one JSON object per line, nested at most 128 deep; a table of cells in a file called *.csv",

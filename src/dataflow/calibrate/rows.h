@@ -16,7 +16,8 @@ struct Row {
 /// The number of this key; `otherwise` where there is none.
 double number(const nlohmann::json& fields, const char* key, double otherwise = 0);
 
-/// The rows of a file with one JSON object per line; or of one object, whose arrays of objects are taken one after the other
+/// The rows of a file with one JSON object per line, or an array of cells per line under a line {"columns": [names], ...}, whose other fields
+/// they share; or of one object, whose arrays of objects are taken one after the other
 /// (each row then has "section", the array's name). A file called *.csv holds a table instead: names of fields in its first line, then
 /// a row per line; what reads as a number is one, and an empty cell is no field.
 ///   file   what messages call it

@@ -196,6 +196,22 @@ TEST(Rows, LinesOrOneObject) {
   EXPECT_THROW(parse_filter("=a"), Error);
 }
 
+TEST(Rows, CellsUnderTheirColumns) {
+  const std::vector<Row> rows = parse_rows(
+      "{\"op\": \"x\", \"columns\": [\"M\", \"us\"]}\n[1, 2.5]\n[3, null]\n{\"op\": \"y\", \"columns\": "
+      "[\"K\"]}\n[4]\n{\"op\": \"z\"}\n",
+      "f");
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[0].fields, nlohmann::json({{"op", "x"}, {"M", 1}, {"us", 2.5}}));
+  EXPECT_EQ(rows[1].fields, nlohmann::json({{"op", "x"}, {"M", 3}}));
+  EXPECT_EQ(rows[2].fields, nlohmann::json({{"op", "y"}, {"K", 4}}));
+  EXPECT_EQ(rows[3].fields, nlohmann::json({{"op", "z"}}));
+  EXPECT_EQ(rows[2].where, "f line 5");
+  for (const char* bad :
+       {"{\"columns\": [\"M\"]}\n", "{\"columns\": [\"M\"]}\n[1, 2]\n", "{\"columns\": [\"M\"]}\n1\n"})
+    EXPECT_THROW(parse_rows(bad, "f"), Error) << bad;
+}
+
 /// As calibrate reads them. Errors: there is no row.
 TEST(Rows, OfATable) {
   const std::vector<Row> rows =
