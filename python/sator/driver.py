@@ -59,7 +59,8 @@ def build(mod, args=None, target=None, target_host=None, runtime=None, name="def
     mod      an IRModule of tensor programs, one PrimFunc, or a schedule of te with its arguments in `args`
     target   "llvm" where it is None and no Target is around; beside a module it may stand in the place of args
     name     of the function of a PrimFunc or a schedule; by default its own, and "main" where it has none
-    A program that returns a number (T.ret) gives it to its caller.
+    A program that returns a number (T.ret) gives it to its caller. T.call_packed as a statement calls a Python function (register_func) of this
+    process with tensors in the program's memory, integers and constants; a library with such a call is opened nowhere else.
     Errors: those of the compiler; a target for which nothing is built.
     """
     from sator import transform
@@ -73,7 +74,12 @@ def build(mod, args=None, target=None, target_host=None, runtime=None, name="def
         name = "main"
     elif isinstance(mod, _core.tir.PrimFunc):
         mod = mod.with_attr("global_symbol", name)
-    program, library = _compile(transform.ReturnByStore()(module_of(mod, args, name)), target, True, bounds)
+    module = module_of(mod, args, name)
+    if any("call_packed(" in str(f) for f in module.functions.values()):
+        from sator.packed import with_kernel_calls
+
+        module = with_kernel_calls(module)
+    program, library = _compile(transform.ReturnByStore()(module), target, True, bounds)
     return Module(program, library)
 
 

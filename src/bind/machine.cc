@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -53,6 +54,57 @@ std::vector<runtime::Builtin> python_builtins() {
   for (const auto& [name, function] : python_functions())
     out.push_back({.name = name, .min_args = 0, .max_args = -1, .run = call_python, .does = "a function of Python's"});
   return out;
+}
+
+/// A call of such a function inside of a kernel, as python/sator/packed.py writes it: (dtype, rank) of each tensor, ("", -1) of an integer,
+/// any other value itself.
+struct KernelCall {
+  std::string name;
+  nb::list args;
+};
+std::map<int64_t, KernelCall>& kernel_calls() {
+  static auto* all = new std::map<int64_t, KernelCall>;
+  return *all;
+}
+/// What the last such call raised, until the machine that ran the kernel takes it.
+std::exception_ptr raised_in_kernel;  // NOLINT: only touched with Python's lock
+
+constexpr size_t kMostWords = 24;
+
+void call_in_kernel(int64_t number, const int64_t* words) {
+  const auto at = kernel_calls().find(number);
+  if (at == kernel_calls().end())
+    fail({.what = "a kernel calls a Python function of the process that built it",
+          .needs = "the process that called sator.build",
+          .hint = "build the program again here"});
+  nb::list given;
+  for (nb::handle arg : at->second.args) {
+    if (!nb::isinstance<nb::tuple>(arg)) {
+      given.append(arg);
+      continue;
+    }
+    const auto rank = nb::cast<int>(arg[1]);
+    if (rank < 0) {
+      given.append(nb::int_(*words++));
+      continue;
+    }
+    const DType dtype = dtype_named(nb::cast<std::string>(arg[0]));
+    runtime::Dims shape;
+    shape.resize(static_cast<size_t>(rank));
+    auto* data = reinterpret_cast<char*>(words[0]) +
+                 words[1] * dtype.element_bytes();  // NOLINT: the kernel passes pointers as words
+    words += 2;
+    for (size_t i = 0; i < shape.size(); ++i) shape[i] = *words++;
+    const int64_t bytes = runtime::Tensor::bytes_of(shape, dtype).value_or(0);
+    given.append(
+        tensor_to_python(runtime::Tensor::view(runtime::Storage::borrow(data, bytes, nullptr), 0, shape, dtype)));
+  }
+  const auto function = python_functions().find(at->second.name);
+  if (function == python_functions().end())
+    fail({.what = text("a kernel calls the function ", string_literal(at->second.name), ", which is not registered"),
+          .needs = "a function of that name before the kernel runs",
+          .hint = text("@sator.register_func(", string_literal(at->second.name), ")")});
+  function->second(*given);
 }
 
 /// A program that was built or opened.
@@ -132,7 +184,7 @@ class Machine {
     {
       const WithoutGil released;
       const std::lock_guard alone(running_);
-      result = vm_.call(function, values);
+      result = run(function, values);
     }
     return value_to_python(result);
   }
@@ -144,13 +196,13 @@ class Machine {
     std::vector<double> out;
     const WithoutGil released;
     const std::lock_guard alone(running_);
-    vm_.call(function, values);  // the first one warms up
+    run(function, values);  // the first one warms up
     for (int r = 0; r < repeat; ++r) {
       int64_t calls = std::max(number, 1);
       for (;;) {
         const auto begin = std::chrono::steady_clock::now();
         for (int64_t i = 0; i < calls; ++i) {
-          vm_.call(function, values);
+          run(function, values);
           check_interrupt();
         }
         const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -220,7 +272,18 @@ class Machine {
   }
 
  private:
+  Value run(const std::string& function, const std::vector<Value>& values) {
+    try {
+      return vm_.call(function, values);
+    } catch (const Error&) {
+      nb::gil_scoped_acquire gil;
+      if (raised_in_kernel) std::rethrow_exception(std::exchange(raised_in_kernel, nullptr));
+      throw;
+    }
+  }
+
   static std::vector<Value> values_of(const nb::args& args) {
+    raised_in_kernel = nullptr;
     std::vector<Value> out;
     for (nb::handle a : args) out.push_back(value_of(a));
     return out;
@@ -243,6 +306,22 @@ std::map<std::string, Func> as_written(const Module& module) {
 }
 
 }  // namespace
+
+/// What kernels call: a number of kernel_calls() and its words. 0, or 1 where it raised.
+extern "C" __attribute__((visibility("default"))) int32_t
+sator_call_registered(int64_t number, int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f, int64_t g,
+                      int64_t h, int64_t i, int64_t j, int64_t k, int64_t l, int64_t m, int64_t n, int64_t o, int64_t p,
+                      int64_t q, int64_t r, int64_t s, int64_t t, int64_t u, int64_t v, int64_t w, int64_t x) {
+  const int64_t words[kMostWords] = {a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x};
+  nb::gil_scoped_acquire gil;
+  try {
+    call_in_kernel(number, words);
+    return 0;
+  } catch (...) {
+    raised_in_kernel = std::current_exception();
+    return 1;
+  }
+}
 
 void add_machine(nb::module_& m) {
   nb::class_<Program>(m, "Program", "A program compiled to machine code.")
@@ -313,6 +392,10 @@ void add_machine(nb::module_& m) {
             .needs = "a name that no function has",
             .hint = "choose another name, or give override=True"});
     python_functions()[name] = std::move(function);
+  });
+  m.attr("most_kernel_words") = kMostWords;
+  m.def("add_kernel_call", [](int64_t number, const std::string& name, nb::list args) {
+    kernel_calls()[number] = {name, std::move(args)};
   });
   m.def("registered_func", [](const std::string& name) -> nb::object {
     const auto at = python_functions().find(name);

@@ -2,6 +2,8 @@
 import gc
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -13,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import sator
-from sator import ir, relax, tir, transform
+from sator import ir, relax, te, tir, transform
 from sator.script import ir as I, relax as R, tir as T
 
 
@@ -586,6 +588,72 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
         with transform.PassContext(instruments=[Listener()]):
             transform.Sequential([relax.transform.LegalizeOps(), relax.transform.FuseOps()])(Layer)
         self.assertEqual(heard, ["sequential", "LegalizeOps"])
+
+
+@T.prim_func
+def calls_python(A: T.Buffer((2, 3), "float32"), n: T.int32):
+    for i in range(2):
+        for j in range(3):
+            A[i, j] = A[i, j] + T.float32(1)
+        T.evaluate(T.call_packed("build_test.see", T.tvm_stack_make_array(A.data, T.tvm_stack_make_shape(2, 3), 0, 2, T.float32(0), 0), i, n + 1, "text", T.float32(2.5)))
+    for j in range(3):
+        A[0, j] = A[0, j] - T.float32(1)
+
+
+class CallsOfPython(unittest.TestCase):
+    """T.call_packed inside of a kernel."""
+
+    def test_a_kernel_calls_a_registered_function(self):
+        seen = []
+
+        def see(tensor, *rest):
+            seen.append((tensor.numpy().tolist(), *rest))
+            tensor.copyfrom(tensor.numpy() * 10)
+
+        sator.register_func("build_test.see", see, override=True)
+        program = sator.build(calls_python)
+        a = np.zeros((2, 3), "float32")
+        program(a, 7)
+        self.assertEqual(seen, [([[1] * 3, [0] * 3], 0, 8, "text", 2.5), ([[10] * 3, [1] * 3], 1, 8, "text", 2.5)])
+        np.testing.assert_array_equal(a, [[99] * 3, [10] * 3])
+
+        def fails(*_args):
+            raise KeyError("the user's own")
+
+        sator.register_func("build_test.see", fails, override=True)
+        for run in (lambda: program(a, 7), lambda: program.time_evaluator("calls_python", number=1)(a, 7)):
+            with self.assertRaisesRegex(KeyError, "the user's own"):
+                run()
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(Path(folder) / "a.so")
+            program.export_library(path)
+            ran = subprocess.run([sys.executable, "-c", f"import sator; sator.runtime.load_module({path!r})"], capture_output=True, text=True)
+            self.assertIn("undefined symbol: sator_call_registered", ran.stderr)
+
+    def test_extern_of_te(self):
+        # TVM's tutorial of external functions.
+        n = te.size_var("n")
+        A = te.placeholder((n,), name="A")
+        B = te.extern(A.shape, [A], lambda ins, outs: tir.call_packed("build_test.add_one", ins[0], outs[0]), name="B")
+        sator.register_func("build_test.add_one", lambda x, y: sator.nd.array(x.numpy() + 1).copyto(y) and None, override=True)
+        a, b = np.arange(10, dtype="float32"), np.zeros(10, "float32")
+        sator.build(te.create_schedule(B.op), [A, B], "llvm")(a, b)
+        np.testing.assert_array_equal(b, a + 1)
+
+    def test_what_a_kernel_cannot_pass(self):
+        @T.prim_func
+        def passes_a_float(A: T.Buffer((2,), "float32")):
+            T.evaluate(T.call_packed("build_test.see", A[0]))
+
+        with self.assertRaisesRegex(ValueError, "needs: buffers, integers, and constants"):
+            sator.build(passes_a_float)
+
+        @T.prim_func
+        def unknown(A: T.Buffer((2,), "float32")):
+            T.evaluate(T.call_packed("build_test.nobody", T.tvm_stack_make_array(A.data, T.tvm_stack_make_shape(2), 0, 1, T.float32(0), 0)))
+
+        with self.assertRaisesRegex(sator.TVMError, 'register_func\\("build_test.nobody"\\)'):
+            sator.build(unknown)(np.zeros(2, "float32"))
 
 
 if __name__ == "__main__":
