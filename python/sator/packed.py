@@ -8,6 +8,7 @@ import os
 import secrets
 
 from sator import _core, tir
+from sator.error import TVMError
 
 
 def with_kernel_calls(mod):
@@ -35,6 +36,8 @@ def _replaced(statement):
     call = statement.value
     if not isinstance(call, _core.tir.Call) or _op(call) != "tvm_call_packed":
         return None
+    if not call.args or not isinstance(call.args[0], _core.tir.StringImm):
+        raise TVMError(f"error: {call} names no function\n  needs: T.call_packed(\"name\", ...)\n  hint:  the first argument is a text")
     name, kinds, words = call.args[0].value, [], []
     for arg in call.args[1:]:
         if isinstance(arg, (_core.tir.StringImm, _core.tir.FloatImm, _core.tir.IntImm)):

@@ -649,6 +649,13 @@ class CallsOfPython(unittest.TestCase):
             sator.build(passes_a_float)
 
         @T.prim_func
+        def unnamed(A: T.Buffer((2,), "float32")):
+            T.evaluate(T.call_packed(A.data))
+
+        with self.assertRaisesRegex(sator.TVMError, "names no function"):
+            sator.build(unnamed)
+
+        @T.prim_func
         def unknown(A: T.Buffer((2,), "float32")):
             T.evaluate(T.call_packed("build_test.nobody", T.tvm_stack_make_array(A.data, T.tvm_stack_make_shape(2), 0, 1, T.float32(0), 0)))
 
