@@ -302,6 +302,22 @@ class Graphs(unittest.TestCase):
         with self.assertRaises(ZeroDivisionError):
             analysis.post_order_visit(Diamond["main"], lambda e: 1 / 0)
 
+    def test_memory_of_allocations(self):
+        @R.function
+        def func(x: R.Tensor(("n", 4), "float32")):
+            n = T.int64()
+            storage: R.Object = R.memory.alloc_storage(R.shape([64]), virtual_device_index=0, storage_scope="global", dtype="uint8")
+            a = R.memory.alloc_tensor(storage, offset=0, shape=R.shape([4, 4]), dtype="float32")  # noqa: F841
+            b = R.memory.alloc_tensor(storage, offset=0, shape=R.shape([4, 8]), dtype="float16")  # noqa: F841
+            c = R.builtin.alloc_tensor(R.shape([2]), dtype="float32", runtime_device_index=0)  # noqa: F841
+            d = R.builtin.alloc_tensor(R.shape([n]), dtype="float32", runtime_device_index=0)  # noqa: F841
+            return x
+
+        text = analysis.estimate_memory_usage(func)
+        self.assertIn(f"there are 3 constant-size memory allocation(s) with total size {136 / 2**30:.4} GB, and 1 dynamic-size allocation(s).", text)
+        self.assertIn(f"there are 2 constant-size memory allocation(s) with total size {72 / 2**30:.4} GB.", text)
+        self.assertIn("to 52.9%.", text)
+
     def test_a_block_rewritten_by_bindings(self):
         func = Diamond["main"]
         block = func.body.blocks[0]

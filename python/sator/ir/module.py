@@ -39,10 +39,12 @@ class IRModule:
         return _Functions({FunctionName(name): func for name, func in _functions(self).items()})
 
     def functions_items(self):
+        """The functions as a list of (name, function), in the order of the names."""
+        return list(self.functions.items())
+
+    def items(self):
         """The functions as (name, function)."""
         return self.functions.items()
-
-    items = functions_items
 
     def keys(self):
         """The names."""

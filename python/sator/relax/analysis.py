@@ -1,4 +1,5 @@
 """Questions about graphs."""
+import math
 from enum import IntEnum
 
 from sator import _core
@@ -203,6 +204,44 @@ def contains_impure_call(expr, own_name=None):
         return any(has(c) for c in _core.children(node))
 
     return has(body)
+
+
+def estimate_memory_usage(mod):
+    """What the allocations of each graph function come to before and after memory planning, as TVM's text.
+
+    mod   a module, or one function, after StaticPlanBlockMemory: memory.alloc_storage is planned, builtin.alloc_tensor is not
+    Branches and calls of other functions are not followed: each allocation counts once. 1 GB is 2^30 bytes.
+    """
+    functions = mod.functions if isinstance(mod, _core.ir.IRModule) else {"foo": mod}
+    text = "".join(_memory_text(name, f) for name, f in functions.items() if isinstance(f, R.Function))
+    return "Memory usage estimation:\n" + text if text else ""
+
+
+def _memory_text(name, func):
+    tensors, storages, dynamic = [], [], 0
+    for call in (c for c in _found(func, R.Call) if isinstance(c.op, R.Op)):
+        op = call.op.name.removeprefix("relax.")
+        if op == "memory.alloc_storage":
+            storages.append(call.args[0].values[0].value)
+        elif op in ("builtin.alloc_tensor", "memory.alloc_tensor"):
+            shape, dtype = call.args[:2] if op.startswith("builtin") else call.args[2:4]
+            size = _bytes_of(shape, dtype.value)
+            dynamic += size is None
+            for list_ in (tensors, storages) if op.startswith("builtin") else (tensors,):
+                list_.extend([] if size is None else [size])
+    lines = [f"- Function {name}:", f" * Without memory planning, there are {len(tensors)} constant-size memory allocation(s) with total size "
+             f"{sum(tensors) / 2**30:.4} GB" + (f", and {dynamic} dynamic-size allocation(s)." if dynamic else "."),
+             f" * With memory planning, there are {len(storages)} constant-size memory allocation(s) with total size {sum(storages) / 2**30:.4} GB."]
+    if sum(tensors):
+        lines.append(f" * Memory planning reduces constant memory size to {sum(storages) / sum(tensors):.1%}.")
+    return "\n".join(lines) + "\n"
+
+
+def _bytes_of(shape, dtype):
+    from sator.runtime.values import DataType
+
+    extents = [getattr(e, "value", None) for e in shape.values]
+    return None if None in extents else math.prod(extents) * DataType(dtype).itemsize()
 
 
 def has_reshape_pattern(func):
