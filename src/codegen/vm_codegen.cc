@@ -5,6 +5,7 @@
 
 #include "codegen/signature.h"
 #include "relax/nodes.h"
+#include "relax/ops/table.h"
 #include "runtime/executable_builder.h"
 
 namespace sator::codegen {
@@ -46,7 +47,7 @@ class FunctionWriter {
   }
 
  private:
-  [[noreturn]] void refuse(const RExpr& e, const char* why) {
+  [[noreturn]] void refuse(const RExpr& e, const std::string& why) {
     const std::string& op = op_name(e);
     fail({.what = text("bytecode of ", name_, ": ", op.empty() ? e->info().name : "R." + op, " is left: ", why),
           .needs = "calls of tensor functions and of the runtime",
@@ -146,7 +147,9 @@ class FunctionWriter {
       all(0);
       return run(out_.builtin("vm.builtin." + op->name.substr(3)));
     }
-    refuse(ref(call), "an earlier phase should have lowered it");
+    const OpDef* def = find_op(op->name);
+    const std::string why = def && def->unsupported ? def->unsupported(call.attrs, call) : "";
+    refuse(ref(call), why.empty() ? "an earlier phase should have lowered it" : why);
   }
 
   Arg write_if(const If& branch) {

@@ -99,8 +99,10 @@ class Legalizer {
       fail({.what = text("LegalizeOps: ", v->var->name, " is computed on several devices, by R.", op),
             .needs = "tensors of one device: programs of several are read and checked, not built",
             .hint = "declare R.Tensor in place of R.DTensor"});
-    if (const OpDef* def = op.empty() ? nullptr : find_op(op); def && def->compute)
-      ctx_.say("LegalizeOps", text(v->var->name, ": ", op, " stays, a shape is not known"));
+    if (const OpDef* def = op.empty() ? nullptr : find_op(op); def && def->compute) {
+      const std::string why = def->unsupported ? def->unsupported(value.as<RCall>()->attrs, *value.as<RCall>()) : "";
+      ctx_.say("LegalizeOps", text(v->var->name, ": ", op, " stays, ", why.empty() ? "a shape is not known" : why));
+    }
     return bound(*v, value);
   }
 

@@ -181,10 +181,17 @@ Tensor compute_conv(const ConvAttrs<N>& a, const TeInputs& in) {
 /// The convolution in the layout of its data, permuted where its result has another one. Layouts with split axes have no
 /// formula: LegalizeOps leaves such calls to others.
 template <int N>
+std::string unsupported_conv(const Attrs& attrs, const RCall&) {
+  auto a = read_attrs<ConvAttrs<N>>(attrs);
+  for (const std::string& layout : {a.data_layout, a.kernel_layout, a.out()})
+    if (Layout::parse(layout)->is_split()) return text("the layout ", layout, " has split axes: a backend computes it");
+  return "";
+}
+template <int N>
 RExpr legalize_conv(const RCallRef& call, BlockBuilder& b) {
   auto a = read_attrs<ConvAttrs<N>>(call->attrs);
-  auto data = Layout::parse(a.data_layout), kernel = Layout::parse(a.kernel_layout), out = Layout::parse(a.out());
-  if (data->is_split() || kernel->is_split() || out->is_split()) return nullptr;
+  if (!unsupported_conv<N>(call->attrs, *call).empty()) return nullptr;
+  auto data = Layout::parse(a.data_layout), out = Layout::parse(a.out());
   if (a.out() == a.data_layout) return b.legalize_by_formula(call);
   Attrs attrs = call->attrs;
   attrs["out_layout"] = attrs.at("data_layout");
@@ -281,18 +288,20 @@ Tensor compute_conv_transpose(const ConvTransposeAttrs<N>& a, const TeInputs& in
 
 /// Only the plain layouts, undilated, with a kernel of constant size, have a formula.
 template <int N>
-RExpr legalize_conv_transpose(const RCallRef& call, BlockBuilder& b) {
-  auto a = read_attrs<ConvTransposeAttrs<N>>(call->attrs);
+std::string unsupported_conv_transpose(const Attrs& attrs, const RCall& call) {
+  auto a = read_attrs<ConvTransposeAttrs<N>>(attrs);
   ConvTransposeAttrs<N> plain;
-  auto weight = explicit_shape(*call->args[1]->sinfo.as<TensorInfo>());
-  bool constant_kernel = weight && std::ranges::all_of(weight->begin() + 2, weight->end(), [](const Expr& e) {
-                           return as_int(e).has_value();
-                         });
-  bool undilated = std::ranges::all_of(a.dilation.v, [](int64_t d) { return d == 1; });
-  if (a.out() != a.data_layout || a.data_layout != plain.data_layout || a.kernel_layout != plain.kernel_layout ||
-      !undilated || !constant_kernel)
-    return nullptr;
-  return b.legalize_by_formula(call);
+  if (a.out() != a.data_layout || a.data_layout != plain.data_layout || a.kernel_layout != plain.kernel_layout)
+    return text("it is lowered for data in ", plain.data_layout, " and kernels in ", plain.kernel_layout, " only");
+  if (std::ranges::any_of(a.dilation.v, [](int64_t d) { return d != 1; })) return "it is lowered for dilation 1 only";
+  auto weight = explicit_shape(*call.args[1]->sinfo.template as<TensorInfo>());
+  if (weight && std::ranges::any_of(weight->begin() + 2, weight->end(), [](const Expr& e) { return !as_int(e); }))
+    return "it is lowered for kernels of constant extents only";
+  return "";
+}
+template <int N>
+RExpr legalize_conv_transpose(const RCallRef& call, BlockBuilder& b) {
+  return unsupported_conv_transpose<N>(call->attrs, *call).empty() ? b.legalize_by_formula(call) : nullptr;
 }
 
 RExpr build_conv(const OpDef& op, BoundArgs args) { return build_with_out_layout(op, std::move(args), "data_layout"); }
@@ -305,6 +314,7 @@ OpDef conv_row() {
           .infer = with(infer_conv<N>),
           .compute = with(compute_conv<N>),
           .legalize = legalize_conv<N>,
+          .unsupported = unsupported_conv<N>,
           .build = build_conv};
 }
 template <int N>
@@ -315,6 +325,7 @@ OpDef conv_transpose_row() {
           .infer = with(infer_conv_transpose<N>),
           .compute = with(compute_conv_transpose<N>),
           .legalize = legalize_conv_transpose<N>,
+          .unsupported = unsupported_conv_transpose<N>,
           .build = build_conv};
 }
 

@@ -110,6 +110,8 @@ struct OpDef {
 
   bool has_formula() const { return compute || (legalize && !calls_library); }
 };
+  /// Why LegalizeOps leaves a call whose shapes are known; empty where it takes it.
+  std::string (*unsupported)(const Attrs&, const RCall&) = nullptr;
 
 // A row's functions, with the attributes already read:
 //   StructInfo infer_softmax(const SoftmaxAttrs&, const CallInfo&);
