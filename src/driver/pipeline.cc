@@ -27,6 +27,7 @@ std::vector<Phase> phases_before_schedules() {
           {1,
            "rewrite the graph",
            {{"LambdaLift"},
+            {"CheckSizes"},
             {"FuseFTDequantizeEpilogue", kGpu},
             {"BLASDispatch", "every kernel is our own; libraries only where asked"},
             {"FuseAddRMSNorm"},

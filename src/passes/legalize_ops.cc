@@ -1,5 +1,6 @@
 #include "passes/legalize_ops.h"
 
+#include "passes/check_sizes.h"
 #include "passes/fold_constant.h"
 #include "passes/library_form.h"
 #include "passes/wide_sums.h"
@@ -32,15 +33,31 @@ RExpr legalized(const RExpr& value, BlockBuilder& builder) {
   return further ? further : made;
 }
 
+enum class Form {
+  checked,  ///< ops stay; what they need of symbolic sizes is checked before them
+  own,      ///< tensor functions that compute as NumPy does, behind the checks
+  library,  ///< extents as the library spells them, not as the graph did; no checks
+};
+
 class Legalizer {
  public:
-  Legalizer(BlockBuilder& builder, const PassContext& ctx, bool library_form)
-      : builder_(builder), ctx_(ctx), library_form_(library_form) {}
+  Legalizer(BlockBuilder& builder, const PassContext& ctx, Form form)
+      : builder_(builder), ctx_(ctx), checks_(builder), form_(form), library_form_(form == Form::library) {}
 
   FuncRef function(const Function& f) {
+    // What a group of ops needs was checked before it became a group: it becomes one tensor function, which checks nothing.
+    const bool checks = !library_form_ && int_attr(f.attrs, "Primitive").value_or(0) == 0;
+    const bool outer = std::exchange(is_checking_, checks);
+    SizeChecks::Facts facts = checks_.facts;
+    const VarMap outer_sizes = sizes_;
+    for (const RVarRef& p : f.params)
+      for (const VarRef& v : definable_vars(p->sinfo)) sizes_.emplace(v, v);
     builder_.begin_scope(f.params);
     RExpr body = sequence(f.body);
     builder_.end_scope();
+    sizes_ = outer_sizes;
+    checks_.facts = std::move(facts);
+    is_checking_ = outer;
     if (body == f.body) return ref(f);
     FuncRef out = sator::with(f, &Function::body, body);
     // What the function was declared to return stays where the body tells no more.
@@ -60,6 +77,11 @@ class Legalizer {
     return erase_to_well_defined(seq->body->sinfo, sizes, {}, builder_.arith());
   }
 
+  /// Sizes that the parameters do not define are not known outside.
+  StructInfo seen_outside(const StructInfo& info) {
+    return info ? erase_to_well_defined(info, sizes_, {}, builder_.arith()) : info;
+  }
+
   /// The body of a function or branch.
   RExpr sequence(const RExpr& e) {
     const SeqExpr* seq = e.as<SeqExpr>();
@@ -72,12 +94,18 @@ class Legalizer {
     }
     RExpr body = renewed(builder_, replaced(seq->body, rebound_));
     if (blocks == seq->blocks && body == seq->body) return e;
-    return sator::with(*sator::with(*seq, &SeqExpr::blocks, std::move(blocks)), &SeqExpr::body, body);
+    // More may be known of the result now.
+    StructInfo sinfo = body->sinfo == seq->body->sinfo ? seq->sinfo : seen_outside(body->sinfo);
+    return make<SeqExpr>(std::move(blocks), std::move(body), std::move(sinfo));
   }
 
   Binding binding(const Binding& b) {
     const VarBinding* v = b.as<VarBinding>();
-    if (!v) return replaced(b, rebound_);
+    if (!v) {
+      Binding cast = replaced(b, rebound_);
+      if (is_checking_) checks_.note(*cast.as<MatchCast>());
+      return cast;
+    }
     RExpr value = v->value;
     if (const If* branch = value.as<If>()) {
       value = sator::with(*branch, &If::condition, RExpr(replaced(branch->condition, rebound_)));
@@ -89,6 +117,8 @@ class Legalizer {
       return bound(*v, sator::with(*inner, &LocalFunction::function, function(*inner->function)));
     value = replaced(value, rebound_);
     if (value != v->value) value = renewed(builder_, value);
+    if (is_checking_) value = checks_.checked(value);
+    if (form_ == Form::checked) return bound(*v, value);
     // The library computes these on the way, whatever their size.
     if (library_form_ && (is_op(value, "arange") || is_op(value, "astype"))) {
       if (RExpr result = constant_of(builder_.module(), cast<RCall>(value))) return bound(*v, result);
@@ -119,19 +149,34 @@ class Legalizer {
   }
 
   RExpr scoped(const RExpr& branch) {
+    SizeChecks::Facts facts = checks_.facts;
     builder_.begin_scope();
     RExpr out = sequence(branch);
     builder_.end_scope();
+    checks_.facts = std::move(facts);
     return out;
   }
 
   BlockBuilder& builder_;
   const PassContext& ctx_;
-  bool library_form_;  ///< extents as the library spells them, not as the graph did
-  NodeMap rebound_;    // the variables that took the place of others
+  SizeChecks checks_;
+  bool is_checking_ = false;
+  VarMap sizes_;  ///< those of the parameters
+  Form form_;
+  bool library_form_;
+  NodeMap rebound_;  // the variables that took the place of others
 };
 
 }  // namespace
+
+ModuleRef check_sizes(const ModuleRef& module, const PassContext& ctx) {
+  BlockBuilder builder(module);
+  for (const auto& [name, func] : module->functions) {
+    if (const Function* f = func.as<Function>())
+      builder.update_function(name, Legalizer(builder, ctx, Form::checked).function(*f));
+  }
+  return builder.module();
+}
 
 ModuleRef legalize_ops(const ModuleRef& module, const PassContext& ctx) {
   const std::string form = string_attr(ctx.config, "LegalizeOps.form").value_or("");
@@ -142,7 +187,7 @@ ModuleRef legalize_ops(const ModuleRef& module, const PassContext& ctx) {
   BlockBuilder builder(module);
   for (const auto& [name, func] : module->functions) {
     if (const Function* f = func.as<Function>())
-      builder.update_function(name, Legalizer(builder, ctx, !form.empty()).function(*f));
+      builder.update_function(name, Legalizer(builder, ctx, form.empty() ? Form::own : Form::library).function(*f));
   }
   ModuleRef out = builder.module();
   for (const auto& [name, func] : builder.module()->functions) {

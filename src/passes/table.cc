@@ -1,6 +1,7 @@
 // The passes by name, in pipeline order: what `sator opt --passes` knows. A new pass is one line here and one file.
 #include "passes/attach.h"
 #include "passes/byoc.h"
+#include "passes/check_sizes.h"
 #include "passes/dead_code_elimination.h"
 #include "passes/device/device.h"
 #include "passes/dispatch_sort_scan.h"
@@ -80,6 +81,7 @@ const std::vector<Pass>& passes() {
        "joins neighbouring groups of one backend",
        [](const ModuleRef& module, const PassContext& ctx) { return merge_composite_functions(module, ctx); }},
       {"RunCodegen", "makes each such group the backend's kernel", run_codegen},
+      {"CheckSizes", "checks symbolic sizes that calls need to be equal", check_sizes},
       {"FuseAddRMSNorm", "joins a residual sum and the norm that follows", fuse_add_rms_norm},
       {"FuseTransposeMatmul", "multiplies by a transposed matrix as it lies", fuse_transpose_matmul},
       {"FuseDequantizeTranspose",

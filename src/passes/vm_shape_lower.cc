@@ -20,6 +20,13 @@ namespace {
 enum MatchCode { kAssertImmediate = 0, kStore = 1, kSkip = 2, kAssertSlot = 3 };
 enum MakeCode { kUseImmediate = 0, kLoadSlot = 1 };
 
+/// "n * 2", as R.Shape([n * 2]) shows it.
+std::string size_text(const Expr& size) {
+  const std::string shape = text(shape_info({size}));
+  const size_t begin = shape.find('[') + 1;
+  return shape.substr(begin, shape.rfind(']') - begin);
+}
+
 class ShapeLowerer {
  public:
   ShapeLowerer(ModuleRef& module, const std::string& name, const FuncRef& func, bool names_places, bool trusts_weights)
@@ -308,8 +315,16 @@ class ShapeLowerer {
 
   void lower(const Binding& b, Bindings& out) {
     if (const MatchCast* m = b.as<MatchCast>()) {
+      if (is_checked(m->value->sinfo, m->sinfo)) {
+        out.bind(m->var, m->value);
+        return;
+      }
       RExpr value = lower_sizes(m->value, out);
       std::string where = text(name_, ": match_cast of ", m->var->name);
+      if (auto pair = compared_sizes(*m)) {
+        where = text(name_, ": ", m->var->name, "\n", size_text(pair->first), " == ", size_text(pair->second));
+        checked_.push_back(*pair);
+      }
       std::set<const Var*> before = defined_;
       check(value, m->sinfo, where, out);
       match_sizes(value, m->sinfo, where, out);
@@ -320,6 +335,42 @@ class ShapeLowerer {
     }
     const VarBinding* v = b.as<VarBinding>();
     out.bind(v->var, lower_sizes(v->value, out));
+  }
+
+  /// The two sizes that a match_cast of R.shape([p]) to R.Shape([m]) compares, where both are known by now.
+  std::optional<std::pair<Expr, Expr>> compared_sizes(const MatchCast& m) const {
+    const ShapeExpr* have = m.value.as<ShapeExpr>();
+    const ShapeInfo* want = m.sinfo.as<ShapeInfo>();
+    if (!have || !want || !want->values || have->values.size() != 1 || want->values->size() != 1) return {};
+    const Expr &a = have->values[0], &b = want->values->front();
+    if (!as_int(b) && !is_ready(b)) return {};
+    return std::pair(a, b);
+  }
+  /// Whether earlier checks say that a value of one struct info is of the other, which the struct info alone does not.
+  bool is_checked(const StructInfo& have, const StructInfo& want) const {
+    const TensorInfo *x = have.as<TensorInfo>(), *y = want.as<TensorInfo>();
+    const auto s = x ? relax::shape_of(*x) : std::nullopt, t = y ? relax::shape_of(*y) : std::nullopt;
+    if (checked_.empty() || !s || !t || s->size() != t->size() || x->dtype != y->dtype) return false;
+    bool differs = false;
+    for (size_t d = 0; d < s->size(); ++d) {
+      if (equal((*s)[d], (*t)[d])) continue;
+      if (!is_checked((*s)[d], (*t)[d])) return false;
+      differs = true;
+    }
+    return differs;
+  }
+  bool is_checked(const Expr& a, const Expr& b) const {
+    std::vector<Expr> alike{a};
+    for (size_t i = 0; i < alike.size(); ++i) {
+      const Expr at = alike[i];
+      if (equal(at, b)) return true;
+      for (const auto& [x, y] : checked_) {
+        const Expr other = equal(x, at) ? y : equal(y, at) ? x : nullptr;
+        if (other && std::ranges::none_of(alike, [&](const Expr& e) { return equal(e, other); }))
+          alike.push_back(other);
+      }
+    }
+    return false;
   }
 
   /// Shapes and scalars that are not constant come from the heap. Struct info is left as it is.
@@ -360,6 +411,7 @@ class ShapeLowerer {
     if (!seq) return e;
     std::set<int64_t> ready = ready_;
     std::set<const Var*> defined = defined_;
+    auto checked = checked_;
     Bindings list;
     for (const BindingBlockRef& block : seq->blocks) {
       for (const Binding& b : block->bindings) lower(b, list);
@@ -367,6 +419,7 @@ class ShapeLowerer {
     RExpr result = lower_sizes(seq->body, list);
     ready_ = std::move(ready);  // what a branch binds is not known behind it
     defined_ = std::move(defined);
+    checked_ = std::move(checked);
     return make<SeqExpr>(std::vector<BindingBlockRef>{make<BindingBlock>(list.list(), false)}, result, seq->sinfo);
   }
   void push_make(const Expr& e, std::vector<RExpr>& args) {
@@ -390,7 +443,8 @@ class ShapeLowerer {
   std::vector<Expr> slots_;
   std::set<int64_t> ready_;
   std::set<const Var*> defined_;
-  std::set<const Var*> cast_sizes_;  ///< those of defined_ that a match_cast binds
+  std::set<const Var*> cast_sizes_;             ///< those of defined_ that a match_cast binds
+  std::vector<std::pair<Expr, Expr>> checked_;  ///< sizes that were compared
   std::map<std::pair<RExpr, int>, RExpr> items_;
   std::vector<Later> later_;
 };

@@ -56,7 +56,7 @@ StructInfo infer_attention(const AttentionAttrs& a, const CallInfo& in) {
     s.push_back(*shape);
   }
   auto same = [&](const Expr& a, const Expr& b, const char* what) {
-    if (in.arith().prove(make<NE>(a, b)))
+    if (in.differ(a, b))
       in.fail({.what = text(what, " differ"),
                .needs = text("equal ", what),
                .hint = "check the order of axes: [batch, sequence, heads, dimension]"});
@@ -70,7 +70,9 @@ StructInfo infer_attention(const AttentionAttrs& a, const CallInfo& in) {
       in.fail({.what = text(in.op().inputs[i].name, " has no heads"),
                .needs = "one head for each group of those of query",
                .hint = "check the number of heads"});
-    if (in.arith().prove(make<NE>(floormod(s[0][2], s[i][2]), dim(0))))
+    // Sizes that are no numbers may be 0 when the program runs.
+    const Expr heads = as_int(s[i][2]) ? s[i][2] : max(s[i][2], dim(1));
+    if (!in.arith().prove_equal(s[0][2], s[i][2]) && in.differ(floormod(s[0][2], heads), dim(0)))
       in.fail({.what = text("the heads of query are no multiple of those of ", in.op().inputs[i].name),
                .needs = "a multiple",
                .hint = "check the number of heads"});

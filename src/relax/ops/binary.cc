@@ -135,9 +135,8 @@ StructInfo infer_fma(const CallInfo& in) {
     for (size_t i = 0; i < x->size(); ++i) {
       const Expr extents[] = {(*x)[i], (*y)[i], (*z)[i]};
       for (const Expr& e : extents) {
-        if (as_int(e) && as_int(extents[0]) && *as_int(e) != *as_int(extents[0]))
-          in.fail({.what = text(
-                       "extents ", *as_int(extents[0]), " and ", *as_int(e), " at dimension ", i, " do not broadcast"),
+        if (in.differ(e, extents[0]))
+          in.fail({.what = text("extents ", extents[0], " and ", e, " at dimension ", i, " do not broadcast"),
                    .needs = "equal shapes",
                    .hint = "reshape or broadcast one of them"});
         if (!in.same(e, extents[0])) return tensor_info(dtype, ndim, vdevice);

@@ -48,7 +48,7 @@ StructInfo infer_scatter(const ScatterAttrs& a, const CallInfo& in) {
              .needs = "a known shape and num_workers >= 1",
              .hint = "match_cast x first"});
   Expr& extent = (*shape)[static_cast<size_t>(in.axis(a.axis, x.ndim))];
-  if (in.arith().prove(make<NE>(floormod(extent, a.num_workers), int_imm(0, i64))))
+  if (in.differ(floormod(extent, a.num_workers), int_imm(0, i64)))
     in.fail({.what = text("axis ", a.axis, " cannot be divided among ", a.num_workers, " workers"),
              .needs = "an extent that num_workers divides",
              .hint = "pad the axis"});

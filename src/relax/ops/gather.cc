@@ -40,7 +40,7 @@ StructInfo infer_gather_elements(const GatherElementsAttrs& a, const CallInfo& i
              .hint = "reshape one of them"});
   const auto d = explicit_shape(data), i = explicit_shape(indices);
   for (size_t k = 0; d && i && k < d->size(); ++k)
-    if (k != static_cast<size_t>(in.axis(a.axis, data.ndim)) && in.arith().prove(lt((*d)[k], (*i)[k])))
+    if (k != static_cast<size_t>(in.axis(a.axis, data.ndim)) && in.exceeds((*i)[k], (*d)[k]))
       in.fail({.what = text("indices are longer than data along axis ", k),
                .needs = "indices inside of data along all axes but the gathered one",
                .hint = "slice the indices"});
@@ -95,7 +95,7 @@ StructInfo infer_gather_nd(const GatherNdAttrs& a, const CallInfo& in) {
   const auto d = explicit_shape(data), i = explicit_shape(indices);
   if (!d || !i) return tensor_info(data.dtype, ndim, data.vdevice);
   for (int64_t b = 0; b < a.batch_dims; ++b)
-    if (in.arith().prove(make<NE>((*d)[static_cast<size_t>(b)], (*i)[static_cast<size_t>(b)])))
+    if (in.differ((*d)[static_cast<size_t>(b)], (*i)[static_cast<size_t>(b)]))
       in.fail({.what = text("data and indices differ along batch axis ", b),
                .needs = "equal extents of the batch axes",
                .hint = "broadcast one of them"});
@@ -148,12 +148,18 @@ StructInfo infer_scatter_elements(const ScatterElementsAttrs& a, const CallInfo&
   auto i = explicit_shape(indices), u = explicit_shape(updates);
   if (i && u) {
     for (size_t d = 0; d < i->size() && d < u->size(); ++d) {
-      if (in.arith().prove(make<NE>((*i)[d], (*u)[d])))
+      if (in.differ((*i)[d], (*u)[d]))
         in.fail({.what = text("indices and updates differ along axis ", d),
                  .needs = "equal shapes",
                  .hint = "slice one of them"});
     }
   }
+  const auto whole = explicit_shape(data);
+  for (size_t d = 0; i && whole && d < i->size(); ++d)
+    if (d != static_cast<size_t>(in.axis(a.axis, data.ndim)) && in.exceeds((*i)[d], (*whole)[d]))
+      in.fail({.what = text("indices are longer than data along axis ", d),
+               .needs = "indices inside of data along all axes but the scattered one",
+               .hint = "slice indices and updates"});
   return tensor_of(explicit_shape(data), data.ndim, data.dtype, data.vdevice);
 }
 
@@ -208,7 +214,7 @@ StructInfo infer_scatter_nd(const ScatterNdAttrs&, const CallInfo& in) {
     std::vector<Expr> needed(i->begin(), i->end() - 1);
     needed.insert(needed.end(), d->begin() + *named, d->end());
     bool fits = needed.size() == u->size();
-    for (size_t k = 0; fits && k < needed.size(); ++k) fits = !in.arith().prove(make<NE>(needed[k], (*u)[k]));
+    for (size_t k = 0; fits && k < needed.size(); ++k) fits = !in.differ(needed[k], (*u)[k]);
     if (!fits)
       in.fail(
           {.what = text("updates have the shape (", join(*u, ", "), ")"),
@@ -324,7 +330,7 @@ StructInfo infer_slice_scatter(const SliceScatterAttrs& a, const CallInfo& in) {
       const Expr length = inside_axis(bounds[1], (*s)[d]) - inside_axis(bounds[0], (*s)[d]);
       wanted = max(floordiv(length + bounds[2] - 1, bounds[2]), dim(0));
     }
-    if (in.arith().prove(make<NE>((*t)[d], wanted)))
+    if (in.differ((*t)[d], wanted))
       in.fail({.what = text("src and the slice differ along axis ", d),
                .needs = "the shape of the slice",
                .hint = "check start, end and step"});

@@ -72,7 +72,7 @@ StructInfo infer_view(const CallInfo& in) {
   Expr start = has_offset && bytes ? bytes->value : int_imm(0, i64);
   if (start && in.arith().prove(lt(start, int_imm(0, i64))))
     in.fail({.what = "relative_byte_offset is negative", .needs = "offset >= 0", .hint = "start inside the tensor"});
-  if (have && want && start && in.arith().prove(lt(have, start + want)))
+  if (have && want && start && in.exceeds(start + want, have))
     in.fail({.what = "the view reaches beyond the tensor",
              .needs = "offset + bytes of the view <= bytes of the tensor",
              .hint = "choose a smaller shape or offset"});

@@ -66,7 +66,7 @@ StructInfo infer_prelu(const PReluAttrs& a, const CallInfo& in) {
   if (x.ndim < 0) return ref(x);
   const auto axis = static_cast<size_t>(in.axis(a.axis, x.ndim));
   const auto s = explicit_shape(x), t = explicit_shape(alpha);
-  if (s && t && in.arith().prove(make<NE>((*s)[axis], (*t)[0])))
+  if (s && t && in.differ((*s)[axis], (*t)[0]))
     in.fail({.what = text("alpha has ", (*t)[0], " elements, axis ", axis, " of data has ", (*s)[axis]),
              .needs = "one slope per element of the axis",
              .hint = "check axis, or broadcast alpha"});
@@ -137,7 +137,7 @@ StructInfo infer_pixel_shuffle(const PixelShuffleAttrs& a, const CallInfo& in) {
   auto shape = explicit_shape(x);
   if (!shape) return tensor_info(x.dtype, 4, x.vdevice);
   const int64_t r = a.upscale_factor;
-  if (in.arith().prove(make<NE>(floormod((*shape)[1], r * r), dim(0))))
+  if (in.differ(floormod((*shape)[1], r * r), dim(0)))
     in.fail({.what = text((*shape)[1], " channels for a factor of ", r),
              .needs = "channels that upscale_factor^2 divides",
              .hint = "check the layout (N, C * r^2, H, W)"});
@@ -261,7 +261,7 @@ StructInfo infer_cross_entropy(const CallInfo& in) {
              .hint = "reshape one of them"});
   auto s = shape_of(x), t = shape_of(y);
   for (size_t d = 0; s && t && d < s->size(); ++d) {
-    if (in.arith().prove(make<NE>((*s)[d], (*t)[d])))
+    if (in.differ((*s)[d], (*t)[d]))
       in.fail({.what = text("predictions and labels differ along axis ", d),
                .needs = "equal shapes",
                .hint = "slice one of them"});
@@ -301,7 +301,7 @@ StructInfo infer_nll_loss(const NllLossAttrs& a, const CallInfo& in) {
   if (x.ndim >= 0 && y.ndim >= 0 && std::max(x.ndim - 2, 0) != std::max(y.ndim - 1, 0))
     refuse(text("predictions of rank ", x.ndim, " for targets of rank ", y.ndim), "targets of one rank less");
   auto s = shape_of(x), t = shape_of(y), v = w ? shape_of(*w) : std::nullopt;
-  auto differ = [&](const Expr& p, const Expr& q) { return in.arith().prove(make<NE>(p, q)); };
+  auto differ = [&](const Expr& p, const Expr& q) { return in.differ(p, q); };
   std::optional<std::vector<Expr>> out;
   if (s) {
     out = std::vector<Expr>{};

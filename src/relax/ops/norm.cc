@@ -38,7 +38,7 @@ bool fits_axes(const CallInfo& in, const Axes& axes) {
     if (!shape) continue;
     if (!expected) expected = shape;
     for (size_t d = 0; d < axes.size(); ++d) {
-      if (in.arith().prove(make<NE>((*expected)[d], (*shape)[d])))
+      if (in.differ((*expected)[d], (*shape)[d]))
         in.fail({.what = text(in.op().inputs[i].name, " does not have the extents of data at the axes"),
                  .needs = "the extents that are normalised over",
                  .hint = "check axes"});
@@ -203,7 +203,7 @@ StructInfo infer_group_norm(const GroupNormAttrs& a, const CallInfo& in) {
   in.need_float(0);
   if (a.num_groups < 1)
     in.fail({.what = text(a.num_groups, " groups"), .needs = "num_groups >= 1", .hint = "use num_groups=1"});
-  if (channels && in.arith().prove(make<NE>(floormod(channels, a.num_groups), dim(0))))
+  if (channels && in.differ(floormod(channels, a.num_groups), dim(0)))
     in.fail({.what = text("the channels cannot be divided into ", a.num_groups, " groups"),
              .needs = "a number of channels that num_groups divides",
              .hint = "choose another num_groups"});
@@ -214,7 +214,7 @@ StructInfo infer_group_norm(const GroupNormAttrs& a, const CallInfo& in) {
                .needs = text(data.dtype, " of rank 1"),
                .hint = "cast or reshape it"});
     auto own = explicit_shape(t);
-    if (own && channels && in.arith().prove(make<NE>((*own)[0], channels)))
+    if (own && channels && in.differ((*own)[0], channels))
       in.fail({.what = text(in.op().inputs[i].name, " does not have one element per channel"),
                .needs = "the extent of the channel axis",
                .hint = "check channel_axis"});

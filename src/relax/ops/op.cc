@@ -99,7 +99,19 @@ DType CallInfo::common_dtype(std::initializer_list<size_t> inputs) const {
   return unknown ? DType::Void() : common;
 }
 
-bool CallInfo::same(const Expr& a, const Expr& b) const { return arith_.prove_equal(a, b); }
+bool CallInfo::differ(const Expr& a, const Expr& b) const {
+  if (arith_.prove(make<NE>(a, b))) return true;
+  if (assumed_ && !arith_.prove_equal(a, b)) assumed_->push_back({a, b});
+  return false;
+}
+bool CallInfo::exceeds(const Expr& size, const Expr& room) const {
+  if (arith_.prove(lt(room, size))) return true;
+  if (assumed_ && !arith_.prove(le(size, room))) assumed_->push_back({min(size, room), size});
+  return false;
+}
+bool CallInfo::same(const Expr& a, const Expr& b) const {
+  return arith_.prove_equal(a, b) || (assumed_ && !differ(a, b));
+}
 bool CallInfo::same(const std::vector<Expr>& a, const std::vector<Expr>& b) const {
   return std::ranges::equal(a, b, [&](const Expr& x, const Expr& y) { return same(x, y); });
 }
@@ -114,7 +126,7 @@ std::optional<std::vector<Expr>> CallInfo::broadcast(const std::vector<Expr>& a,
     if (is_one(x))
       result = y;
     else if (is_one(y) || same(x, y))
-      result = x;
+      result = as_int(y) && !is_one(y) ? y : x;
     else if (as_int(x) && as_int(y))
       fail({.what = text("extents ", *as_int(x), " and ", *as_int(y), " at dimension -", i, " do not broadcast"),
             .needs = "extents that are equal, or one of them 1",

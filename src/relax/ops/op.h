@@ -18,10 +18,17 @@ struct InputDef {
   bool optional = false;
 };
 
+/// Two sizes that a call needs to be equal and of which nothing says so before the program runs.
+struct SizePair {
+  Expr a, b;
+};
+
 /// A call whose struct info is being inferred: the inputs, the facts about symbolic sizes, and how to refuse.
 class CallInfo {
  public:
-  CallInfo(const OpDef& op, const RCall& call, arith::Analyzer& arith) : op_(op), call_(call), arith_(arith) {}
+  ///   assumed   where it is given, sizes that are not known to differ count as equal, and are noted here
+  CallInfo(const OpDef& op, const RCall& call, arith::Analyzer& arith, std::vector<SizePair>* assumed = nullptr)
+      : op_(op), call_(call), arith_(arith), assumed_(assumed) {}
 
   const OpDef& op() const { return op_; }
   const RCall& call() const { return call_; }
@@ -49,6 +56,10 @@ class CallInfo {
   DType common_dtype(std::initializer_list<size_t> inputs) const;
   /// The shape after numpy's broadcasting; nothing if it cannot be told. Errors: extents that cannot be broadcast.
   std::optional<std::vector<Expr>> broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b) const;
+  /// Whether two sizes that have to be equal are known to differ; whether one is known to exceed what it has to fit into.
+  bool differ(const Expr& a, const Expr& b) const;
+  bool exceeds(const Expr& size, const Expr& room) const;
+  /// Whether two sizes are known to be equal.
   bool same(const Expr& a, const Expr& b) const;
   bool same(const std::vector<Expr>& a, const std::vector<Expr>& b) const;
 
@@ -56,6 +67,7 @@ class CallInfo {
   const OpDef& op_;
   const RCall& call_;
   arith::Analyzer& arith_;
+  std::vector<SizePair>* assumed_;
 };
 
 /// An input of an op's formula: a tensor, a scalar, a shape (or list of scalars), a list of tensors, or absent.
@@ -98,6 +110,8 @@ struct OpDef {
   ComputeFn compute = {};     ///< the meaning: null for ops that are no formula over tensors
   LegalizeFn normalize = {};  ///< the call's normal form: the same call where it is in it; empty: every call is
   LegalizeFn legalize = {};   ///< where LegalizeOps does something else than to build `compute`
+  /// Why LegalizeOps leaves a call whose shapes are known; empty where it takes it.
+  std::string (*unsupported)(const Attrs&, const RCall&) = nullptr;
   /// `legalize` calls a library that a program brings along: the table does not say what the op computes.
   bool calls_library = false;
   BuildFn build = nullptr;
@@ -110,8 +124,6 @@ struct OpDef {
 
   bool has_formula() const { return compute || (legalize && !calls_library); }
 };
-  /// Why LegalizeOps leaves a call whose shapes are known; empty where it takes it.
-  std::string (*unsupported)(const Attrs&, const RCall&) = nullptr;
 
 // A row's functions, with the attributes already read:
 //   StructInfo infer_softmax(const SoftmaxAttrs&, const CallInfo&);

@@ -28,7 +28,7 @@ std::optional<std::vector<Expr>> joined_shape(const CallInfo& in, const std::vec
   for (size_t d = 0; d < out.size(); ++d) {
     for (const std::vector<Expr>& s : shapes) {
       if (d == axis) continue;
-      if (in.arith().prove(make<NE>(s[d], out[d])))
+      if (in.differ(s[d], out[d]))
         in.fail({.what = text("two tensors differ along axis ", d),
                  .needs = text("equal extents but along axis ", axis),
                  .hint = "slice or pad one of them"});
@@ -174,7 +174,7 @@ StructInfo infer_stack(const StackAttrs& a, const CallInfo& in) {
     const auto shape = explicit_shape(*t), of_first = explicit_shape(first);
     if (!shape || !of_first) continue;
     for (size_t d = 0; d < shape->size(); ++d)
-      if (in.arith().prove(make<NE>((*shape)[d], (*of_first)[d])))
+      if (in.differ((*shape)[d], (*of_first)[d]))
         in.fail({.what = text("two tensors differ along axis ", d),
                  .needs = "equal shapes",
                  .hint = "slice or pad one of them"});
@@ -245,7 +245,7 @@ StructInfo infer_split(const SplitAttrs& a, const CallInfo& in) {
   } else {
     int64_t n = static_cast<int64_t>(parts);
     Expr length = in.arith().simplify(ceildiv(extent, dim(n)));
-    if (in.arith().prove(lt(extent, length * (n - 1))))
+    if (in.exceeds(length * (n - 1), extent))
       in.fail({.what = text(
                    parts, " sections of ceil(extent / ", parts, ") = ", length, " elements do not fit in ", extent),
                .needs = "a last section of at least 0 elements",

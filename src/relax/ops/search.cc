@@ -132,7 +132,7 @@ StructInfo infer_topk(const TopKAttrs& a, const CallInfo& in) {
     in.fail({.what = "the indices have no dtype", .needs = "a dtype", .hint = "pass dtype=\"int32\""});
   if (shape && a.k > 0) {
     Expr& extent = (*shape)[static_cast<size_t>(in.axis(a.axis, x.ndim))];
-    if (in.arith().prove(lt(extent, dim(a.k))))
+    if (in.exceeds(dim(a.k), extent))
       in.fail({.what = text("the ", a.k, " largest or smallest of fewer elements"),
                .needs = "k <= the extent of the axis",
                .hint = "use a smaller k, or k=0 for all"});
@@ -400,12 +400,12 @@ StructInfo infer_multinomial(const MultinomialAttrs& a, const CallInfo& in) {
   for (size_t i = 0; i < 3; ++i) in.need_rank(i, 2);
   auto p = explicit_shape(prob), u = explicit_shape(uniform), r = explicit_shape(rows);
   if (!p || !u || !r) return tensor_info(a.dtype, prob.ndim, prob.vdevice);
-  if (in.arith().prove(make<NE>((*u)[0], (*r)[0])))
+  if (in.differ((*u)[0], (*r)[0]))
     in.fail({.what = "uniform_sample and sample_indices differ in length",
              .needs = "one row per sample",
              .hint = "give both the shape (n, 1)"});
   for (const auto* s : {&*u, &*r}) {
-    if (in.arith().prove(make<NE>((*s)[1], dim(1))))
+    if (in.differ((*s)[1], dim(1)))
       in.fail({.what = "uniform_sample or sample_indices has more than one column",
                .needs = "shape (n, 1)",
                .hint = "reshape it"});

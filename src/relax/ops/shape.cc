@@ -27,7 +27,7 @@ StructInfo infer_reshape(const CallInfo& in) {
   auto from = shape_of(x);
   if (from && to.values) {
     Expr a = product(*from), b = product(*to.values);
-    if (in.arith().prove(make<NE>(a, b)))
+    if (in.differ(a, b))
       in.fail({.what = "the new shape has another number of elements",
                .needs = "equal numbers of elements",
                .hint = "leave one extent to be inferred with -1"});
@@ -155,10 +155,9 @@ StructInfo infer_squeeze(const SqueezeAttrs& a, const CallInfo& in) {
     std::vector<int> axes = in.axes(*a.axis, x.ndim);
     if (!shape) return tensor_info(x.dtype, x.ndim - static_cast<int>(axes.size()), x.vdevice);
     for (int d : axes) {
-      auto extent = as_int((*shape)[static_cast<size_t>(d)]);
-      if (extent && *extent != 1)
-        in.fail(
-            {.what = text("axis ", d, " has extent ", *extent), .needs = "extent 1", .hint = "leave that axis out"});
+      const Expr& extent = (*shape)[static_cast<size_t>(d)];
+      if (in.differ(extent, dim(1)))
+        in.fail({.what = text("axis ", d, " has extent ", extent), .needs = "extent 1", .hint = "leave that axis out"});
       gone[static_cast<size_t>(d)] = true;
     }
   } else {
@@ -241,7 +240,7 @@ StructInfo infer_broadcast_to(const CallInfo& in) {
   if (from && to.values) {
     for (size_t i = 1; i <= from->size(); ++i) {
       const Expr &old_extent = (*from)[from->size() - i], &new_extent = (*to.values)[to.values->size() - i];
-      if (!is_one(old_extent) && in.arith().prove(make<NE>(old_extent, new_extent)))
+      if (!is_one(old_extent) && in.differ(old_extent, new_extent))
         in.fail({.what = text("dimension -", i, " cannot be stretched to the target's"),
                  .needs = "extent 1, or the target's",
                  .hint = "reshape the tensor first"});

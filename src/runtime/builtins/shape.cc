@@ -25,8 +25,14 @@ int64_t& slot(const Args& args, const Tensor& heap, int64_t index) {
   return heap.data_as<int64_t>()[index];
 }
 
+/// A context of two lines is that of a check of two sizes: the place, and what has to hold.
 [[noreturn]] void fail_extent(const std::string& context, std::string_view subject, int64_t got, int64_t expected,
                               bool symbolic) {
+  if (const size_t line = context.find('\n'); line != context.npos)
+    fail({.what =
+              text(context.substr(0, line), ": ", context.substr(line + 1), " does not hold: ", got, " and ", expected),
+          .needs = "sizes that fit one another in every run",
+          .hint = "pass arguments whose sizes fit, or declare one symbol for both"});
   fail({.what = text(context.empty() ? "" : context + ": ", subject, " is ", got),
         .needs = symbolic ? text("the same size as where the symbol was first seen, ", expected)
                           : text(expected, " there")});
