@@ -27,6 +27,13 @@ bool is_generic(const std::string& name) {
   return false;
 }
 
+/// Whether the extents of all tensors are known, if only as expressions.
+bool has_shape(const StructInfo& info) {
+  if (const TensorInfo* t = info.as<TensorInfo>()) return shape_of(*t).has_value();
+  const TupleInfo* t = info.as<TupleInfo>();
+  return !t || std::ranges::all_of(t->items, has_shape);
+}
+
 class FunctionWriter {
  public:
   FunctionWriter(runtime::ExecutableBuilder& out, const ModuleRef& module, const std::string& name)
@@ -148,7 +155,9 @@ class FunctionWriter {
       return run(out_.builtin("vm.builtin." + op->name.substr(3)));
     }
     const OpDef* def = find_op(op->name);
-    const std::string why = def && def->unsupported ? def->unsupported(call.attrs, call) : "";
+    std::string why = def && def->unsupported ? def->unsupported(call.attrs, call) : "";
+    const bool is_formula = def && def->has_formula();
+    if (why.empty() && is_formula && !has_shape(call.sinfo)) why = "the shape of its result is not known";
     refuse(ref(call), why.empty() ? "an earlier phase should have lowered it" : why);
   }
 

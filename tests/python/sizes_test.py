@@ -126,6 +126,8 @@ CASES = [
      "n * m == 40 does not hold: 32 and 40"),
     ("R.reshape(a0, (3, -1))", (NM,), (floats(6, 2),), lambda x: x.reshape(3, -1), (X,), "does not hold: 32 and 30"),
     ("R.squeeze(a0, [0])", (NM,), (floats(1, 8),), lambda x: x[0], (X,), "n == 1 does not hold: 4 and 1"),
+    ("R.strided_slice(a0, [1], [2], [7], assume_inbound=True)", (NM,), (X,), lambda x: x[:, 2:7], (floats(4, 3),),
+     "does not hold: 3 and 7"),
     ("R.nn.layer_norm(a0, a1, a2, axes=[1])", (NM, ("p",), ("q",)), (X, floats(8), floats(8)), layer_norm,
      (X, floats(3), floats(5)), "m == p does not hold: 8 and 3"),
     ("R.nn.layer_norm(a0, a1, a2, axes=[1])", (NM, ("p",), ("q",)), (X, floats(8), floats(8)), layer_norm,
@@ -191,11 +193,15 @@ class SymbolicSizes(unittest.TestCase):
 
     def test_known_sizes_without_a_formula(self):
         """What is left although its sizes are known is left for another reason, which the error names."""
-        arrays = floats(2, 2, 6), floats(2, 3, 3)
-        mod = program("R.nn.conv1d_transpose(a0, a1, dilation=[2])", arrays, [a.shape for a in arrays])
-        with self.assertRaises(Exception) as refused:
-            relax.build(mod)
-        self.assertIn("it is lowered for dilation 1 only", str(refused.exception))
+        dilated = "R.nn.conv1d_transpose(a0, a1, dilation=[2])"
+        kernels = floats(2, 2, 6), floats(2, 3, 3)
+        for expression, arrays, sizes, words in [
+            (dilated, kernels, [a.shape for a in kernels], "it is lowered for dilation 1 only"),
+            ("R.squeeze(a0)", (X,), [NM], "the shape of its result is not known"),
+        ]:
+            with self.assertRaises(Exception) as refused:
+                relax.build(program(expression, arrays, sizes))
+            self.assertIn(words, str(refused.exception))
 
 
 if __name__ == "__main__":

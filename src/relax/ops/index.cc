@@ -156,6 +156,10 @@ StructInfo infer_strided_slice(const StridedSliceAttrs& a, const CallInfo& in) {
     Expr& extent = (*shape)[static_cast<size_t>(at[i])];
     Expr length = slice_length((*begin)[i], (*end)[i], (*strides)[i], extent, a.assume_inbound);
     if (a.assume_inbound) {
+      if (as_int((*strides)[i]).value_or(0) > 0 && in.exceeds((*end)[i], extent))
+        in.fail({.what = text("the slice of axis ", at[i], " ends at ", (*end)[i], ", the tensor at ", extent),
+                 .needs = "bounds inside of the tensor, as assume_inbound says",
+                 .hint = "leave assume_inbound out: bounds are clamped then"});
       Expr inside = logical_and(logical_and(le(dim(0), (*begin)[i]), le((*begin)[i], extent)),
                                 logical_and(le(dim(0), (*end)[i]), le((*end)[i], extent)));
       auto scope = in.arith().with_constraint(inside);
