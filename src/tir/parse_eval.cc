@@ -420,7 +420,7 @@ DType Evaluator::to_dtype(const Value& v, Place place) {
   if (name == "boolean") name = "bool";
   if (name == "int") name = "int32";
   if (name == "float") name = "float32";
-  if (auto dtype = DType::parse(name)) return *dtype;
+  if (auto dtype = name.empty() ? std::nullopt : DType::parse(name)) return *dtype;
   fail(place,
        {.what = text(name.empty() ? v.kind() : string_literal(name), " is not a dtype"),
         .needs = "a name like \"float32\", \"int8x4\" or \"handle\"",

@@ -334,6 +334,10 @@ void append_element(std::string& bytes, const Expr& e, DType dtype) {
 Value fn_allocate_const(FunctionParser& p, const Expression& call) {
   Arguments a(p, call, {"data", "dtype", "extents", "annotations"});
   DType dtype = a.dtype("dtype");
+  if (dtype.is_void() || dtype.is_handle() || dtype.lanes > 1)
+    a.fail({.what = text("constant data of dtype ", dtype),
+            .needs = "a dtype of numbers, such as \"float32\"",
+            .hint = "T.allocate_const(data, dtype, extents)"});
   std::string bytes;
   auto add = [&](auto& self, const Value& v, int depth) -> void {
     if (const Values* list = v.as<Values>()) {
@@ -342,8 +346,12 @@ Value fn_allocate_const(FunctionParser& p, const Expression& call) {
       for (const Value& item : list->items) self(self, item, depth + 1);
       return;
     }
-    Expr e = v.as<std::string>() ? Expr(float_imm(std::strtod(v.as<std::string>()->c_str(), nullptr), dtype))
-                                 : p.to_expr(v, call.place);
+    Expr e = p.to_expr(v, call.place);
+    if (const std::string* s = v.as<std::string>()) {  // "inf", "nan"
+      char* end = nullptr;
+      const double number = std::strtod(s->c_str(), &end);
+      if (!s->empty() && *end == 0) e = float_imm(number, dtype);
+    }
     if (!e.as<IntImm>() && !e.as<FloatImm>())
       a.fail({.what = text(e, " in constant data"), .needs = "numbers", .hint = "write the values"});
     append_element(bytes, e, dtype);
@@ -382,6 +390,11 @@ Value fn_attr(FunctionParser& p, const Expression& call) {
   Arguments a(p, call, {"node", "attr_key", "value"});
   if (a.need("node").as<DictValue>()) {  // T.attr({"key": value}), of newer programs
     Attrs attrs = p.to_attrs(a.need("node"), call.place);
+    for (const auto& [key, value] : attrs)
+      if (!value || !value->as<ExprNode>())
+        a.fail({.what = text("the attribute ", string_literal(key), " is no expression"),
+                .needs = "numbers, strings or expressions as values",
+                .hint = "in a block T.block_attr takes lists and dictionaries"});
     return wrapper([=](Stmt body) -> Stmt {
       for (auto at = attrs.rbegin(); at != attrs.rend(); ++at)
         body = make<AttrStmt>(int_imm(0), at->first, cast<ExprNode>(at->second), std::move(body));
