@@ -51,6 +51,13 @@ Stmt lowered(const BlockRealize& realize) {
 }  // namespace
 
 PrimFuncRef lower_opaque_block(const PrimFuncRef& func, const LowerOptions&) {
+  walk(func->body, [](const Block& n) {
+    if (n.match_buffers.empty()) return;
+    fail({.what = text("LowerOpaqueBlock is given the matched buffer ", n.match_buffers[0]->buffer->name),
+          .needs = "buffers that are matched nowhere",
+          .hint = "run LowerMatchBuffer before",
+          .at = {{ref(n), "matches a buffer"}}});
+  });
   Stmt body = transform(
       func->body,
       [](const BlockRealize& n) -> Stmt { return lowered(n); },

@@ -65,6 +65,13 @@ StructInfo infer_of_integers(const CallInfo& in) {
       in.fail({.what = text("an operand is ", dtype), .needs = "integers", .hint = "cast it with astype"});
   return infer_arithmetic(in);
 }
+/// Integers or truth values.
+StructInfo infer_of_bits(const CallInfo& in) {
+  for (const DType dtype : {operand(in, 0).dtype, operand(in, 1).dtype})
+    if (dtype.is_float())
+      in.fail({.what = text("an operand is ", dtype), .needs = "integers or bool", .hint = "cast it with astype"});
+  return infer_arithmetic(in);
+}
 StructInfo infer_logical(const CallInfo& in) {
   infer_arithmetic(in);
   return infer_broadcast(in, boolean);
@@ -176,10 +183,11 @@ std::vector<OpDef> binary_ops() {
   of_truths("logical_and", [](Expr a, Expr b) { return logical(a, b, logical_and); });
   of_truths("logical_or", [](Expr a, Expr b) { return logical(a, b, logical_or); });
   of_truths("logical_xor", [](Expr a, Expr b) { return logical(a, b, xor_truths); });
-  arithmetic("bitwise_and", [](Expr a, Expr b) { return math("bitwise_and", a, b); });
-  arithmetic("bitwise_or", [](Expr a, Expr b) { return math("bitwise_or", a, b); });
-  arithmetic("bitwise_xor", xor_values);
-  // Errors: operands that are no integers; of the angle, no floats.
+  // Errors: operands that are no integers (nor bool, of bitwise operators); of the angle, no floats.
+  auto of_bits = [&](const char* name, BinaryFn f) { ops.push_back(binary(name, infer_of_bits, f)); };
+  of_bits("bitwise_and", [](Expr a, Expr b) { return math("bitwise_and", a, b); });
+  of_bits("bitwise_or", [](Expr a, Expr b) { return math("bitwise_or", a, b); });
+  of_bits("bitwise_xor", xor_values);
   ops.push_back(binary(
       "left_shift", infer_of_integers, [](Expr a, Expr b) { return is_zero(b) ? a : math("shift_left", a, b); }));
   ops.push_back(binary(

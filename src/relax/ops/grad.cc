@@ -82,6 +82,21 @@ Tensor compute_nll_loss_backward(const LossAttrs& a, const TeInputs& in) {
     return select(eq(own, cast_to(i64, c)), weights(at) * constant(-1, p.dtype()) * grad(at), constant(0, p.dtype()));
   });
 }
+StructInfo infer_nll_loss_backward(const LossAttrs& a, const CallInfo& in) {
+  const TensorInfo &grad = in.tensor(0), &p = in.tensor(1), &targets = in.tensor(2);
+  auto refuse = [&](std::string_view of, int has, int needed) {
+    in.fail({.what = text(of, " of rank ", has, " for predictions of rank ", p.ndim),
+             .needs = text("rank ", needed),
+             .hint = "see the shapes (N, C, d1, ...), (N, d1, ...); the gradient is a scalar, or with reduction none "
+                     "as targets"});
+  };
+  const int rank = std::max(p.ndim - 1, 0);
+  if (p.ndim >= 0 && targets.ndim >= 0 && targets.ndim != rank) refuse("targets", targets.ndim, rank);
+  // With a reduction the gradient is broadcast to the targets.
+  if (p.ndim >= 0 && grad.ndim >= 0 && (a.reduction == "none" ? grad.ndim != rank : grad.ndim > rank))
+    refuse("a gradient", grad.ndim, a.reduction == "none" ? rank : 0);
+  return ref(p);
+}
 RExpr legalize_nll_loss_backward(const RCallRef& call, BlockBuilder& b) {
   const TensorInfo *p = call->args[1]->sinfo.as<TensorInfo>(), *t = call->args[2]->sinfo.as<TensorInfo>();
   if (!p || !t || !shape_of(*p) || !shape_of(*t) || p->dtype.is_void()) return nullptr;
@@ -131,7 +146,7 @@ std::vector<OpDef> grad_ops() {
       {.name = "grad.nll_loss_backward",
        .inputs = {{"output_grad"}, {"predictions"}, {"targets"}, {"weights", InputKind::tensor, true}},
        .attrs = attrs_of<LossAttrs>(),
-       .infer = with(infer_as_input<1>),
+       .infer = with(infer_nll_loss_backward),
        .compute = with(compute_nll_loss_backward),
        .legalize = legalize_nll_loss_backward},
       {.name = "grad.max_pool2d_backward",

@@ -282,6 +282,12 @@ std::vector<Tensor> compute_split(const SplitAttrs& a, const TeInputs& in) {
   return out;
 }
 
+/// One section is the tensor itself.
+RExpr legalize_split(const RCallRef& call, BlockBuilder& b) {
+  const TupleInfo* parts = call->sinfo.as<TupleInfo>();
+  return parts && parts->items.size() == 1 ? tuple({call->args[0]}) : b.legalize_by_formula(call);
+}
+
 // ---- repeat, tile, flip ----
 
 void need_not_negative(const CallInfo& in, const Axes& repeats) {
@@ -409,7 +415,8 @@ std::vector<OpDef> rearrange_ops() {
        .inputs = {{"x"}},
        .attrs = attrs_of<SplitAttrs>(),
        .infer = with(infer_split),
-       .compute = with(compute_split)},
+       .compute = with(compute_split),
+       .legalize = legalize_split},
       {.name = "repeat",
        .inputs = {{"data"}},
        .attrs = attrs_of<RepeatAttrs>(),

@@ -52,6 +52,12 @@ Tensor compute_sign(const TeInputs& in) {
     return v->dtype.is_float() ? select(te::is_nan(v), v, sign) : sign;  // a NaN has none
   });
 }
+/// Errors: an input of floats.
+StructInfo infer_bitwise_not(const CallInfo& in) {
+  if (const DType dtype = in.tensor(0).dtype; dtype.is_float())
+    in.fail({.what = text("an operand is ", dtype), .needs = "integers or bool", .hint = "cast it with astype"});
+  return infer_same(in);
+}
 Tensor compute_bitwise_not(const TeInputs& in) {
   return map({.name = "T_bitwise_not"}, in.tensor(0), [](const Expr& v) { return math("bitwise_not", v); });
 }
@@ -128,7 +134,7 @@ std::vector<OpDef> unary_ops() {
   ops.push_back(unary("negative", infer_number, with(compute_negative)));
   ops.push_back(unary("square", infer_same, with(compute_square)));
   ops.push_back(unary("sign", infer_number, with(compute_sign)));
-  ops.push_back(unary("bitwise_not", infer_same, with(compute_bitwise_not)));
+  ops.push_back(unary("bitwise_not", infer_bitwise_not, with(compute_bitwise_not)));
   ops.push_back(unary("logical_not", infer_check, with(compute_logical_not)));
   ops.push_back(unary("isfinite", infer_check, with(compute_isfinite)));
   ops.push_back(unary("isinf", infer_check, with(compute_isinf)));
