@@ -35,9 +35,8 @@ class ModuleParser {
     if (module) scope_.context.modules = {module->text, "cls"};
     if (module && !checks(*module)) scope_.context.options.verify = false;
     const std::vector<Statement>& body = module ? module->body : program_.body;
-    for (const Statement& s : program_.body) {
-      if (s.kind == StatementKind::assign && !tir::read_size(s, scope_.context)) metadata(s);
-    }
+    for (const Statement& s : program_.body)
+      if (is_assignment(s) && !tir::read_size(s, scope_.context)) outside(s);
     for (const Statement& s : body) {
       if (s.kind == StatementKind::expression) declaration(s);
     }
@@ -124,9 +123,16 @@ class ModuleParser {
                    .hint = "remove it"});
   }
 
-  /// metadata = {...}: the constants that the program refers to.
-  void metadata(const Statement& s) {
-    if (s.targets.size() != 1 || !s.targets[0].is(Kind::name) || s.targets[0].text != "metadata") not_a_member(s);
+  static bool is_assignment(const Statement& s) {
+    return s.kind == StatementKind::assign || s.kind == StatementKind::annotated;
+  }
+
+  /// metadata = {...}: the constants that the program refers to; or a value that it names.
+  void outside(const Statement& s) {
+    if (s.targets.size() != 1 || !s.targets[0].is(Kind::name) || s.targets[0].text != "metadata") {
+      if (!tir::read_constant(s, scope_.context)) not_a_member(s);
+      return;
+    }
     scope_.metadata = GraphEvaluator(source(), scope_).eval(s.value);
     if (!scope_.metadata.as<tir::DictValue>())
       source().fail(s.value.place,
@@ -175,8 +181,12 @@ class ModuleParser {
                        .hint = "decorate it"});
       }
       add_name(s, s.text, std::move(info));
-    } else if (s.kind == StatementKind::assign && in_class) {
-      if (s.targets.size() != 1 || !s.targets[0].is(Kind::name)) not_a_member(s);
+    } else if (is_assignment(s) && in_class) {
+      const bool is_call = s.targets.size() == 1 && s.targets[0].is(Kind::name) && s.value.is(Kind::call);
+      if (!is_call || !script::dotted_name(s.value.items[0]).ends_with("ExternFunc")) {
+        if (!tir::read_constant(s, scope_.context)) not_a_member(s);
+        return;
+      }
       tir::Value v = GraphEvaluator(source(), scope_).eval(s.value);
       const NodeRef* n = v.as<NodeRef>();
       const ExternFunc* f = n ? n->as<ExternFunc>() : nullptr;
@@ -213,7 +223,8 @@ class ModuleParser {
       case StatementKind::import:
       case StatementKind::pass:
       case StatementKind::expression:
-      case StatementKind::assign: return;
+      case StatementKind::assign:
+      case StatementKind::annotated: return;
       case StatementKind::function: break;
       case StatementKind::class_:
         if (!in_class) return;

@@ -22,6 +22,7 @@ GraphEvaluator::GraphEvaluator(const script::Source& source, const ModuleScope& 
     : Evaluator(source), scope_(scope) {
   for (const auto& [name, meaning] : scope.context.languages) languages[name] = meaning;
   around = scope.context.options.around;
+  constants = &scope.context.constants;
   push_scope();
   if (!scope.metadata.is_none()) define("metadata", scope.metadata, {});
 }

@@ -17,6 +17,7 @@ FunctionParser::FunctionParser(const script::Source& source, const ParseContext&
     : Evaluator(source), context_(context) {
   for (const auto& [name, meaning] : context.languages) languages[name] = meaning;
   around = context.options.around;
+  constants = &context.constants;
 }
 
 Value FunctionParser::unknown_name(const Expression& e) {
@@ -31,13 +32,6 @@ Value FunctionParser::unknown_name(const Expression& e) {
 }
 
 Value FunctionParser::call_language(const std::string& name, const Expression& call) {
-  if (name == "len") {
-    Value list = Arguments(*this, call, {"list"}).need("list");
-    if (!list.as<Values>())
-      fail(call.place,
-           {.what = text("len of ", list.kind()), .needs = "a list or a tuple", .hint = "write the number"});
-    return Integer{static_cast<int64_t>(list.as<Values>()->items.size()), false};
-  }
   if (name.starts_with(kMacro)) {
     in_macro(
         *context_.macros.at(name.substr(kMacro.size())), call, [&](const Statement& def) { statements(def.body); });

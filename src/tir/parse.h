@@ -29,6 +29,7 @@ struct ParseContext {
   std::map<std::string, DType, std::less<>> functions;        ///< functions of the module and what they return
   std::set<std::string, std::less<>> sizes;                   ///< symbolic sizes: `n = TypeVar("n")` around the module
   std::map<std::string, const script::Statement*, std::less<>> macros;  ///< @T.macro, @R.macro: read where called
+  std::vector<const script::Statement*> constants;  ///< `N = 37` outside of functions: evaluated where it is used
   ParseOptions options;
 };
 
@@ -53,6 +54,8 @@ std::string decorator_name(const script::Expression& decorator, const ParseConte
 void read_import(const script::Statement& import, ParseContext& context);
 /// Adds what `n = TypeVar("n")` declares, a symbolic size of all functions; false of any other statement.
 bool read_size(const script::Statement& s, ParseContext& context);
+/// Adds a statement `name = value`, `a, b = values` or `name: type = value` to the constants; false of any other.
+bool read_constant(const script::Statement& s, ParseContext& context);
 /// The value of a keyword of a decorator, as Python's truth.
 bool decorator_flag(const script::Statement& def, std::string_view name, bool otherwise);
 /// Whether a function is decorated as a macro, `@T.macro`, `@T.inline` or `@R.macro`.

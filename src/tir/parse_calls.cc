@@ -291,6 +291,7 @@ Value Evaluator::call_language(const std::string& name, const Expression& e) {
           .needs = "a name that T offers",
           .hint = near.empty() ? "check the spelling" : text("did you mean T.", join(near, " or T."), "?")});
   }
+  if (is_python_function(name)) return call_python(name, e);
   // A module of the surroundings, by a name that scripts know too: tvm.nd.array(...).
   if (const HostObjectRef h = host_member(name)) return call_host(*h, e);
   fail(e.place,

@@ -97,6 +97,10 @@ void Evaluator::in_macro(const script::Statement& def, const Expression& call,
       bound.emplace_back(p.name, std::move(rest));
       continue;
     }
+    if (p.is_star && p.name == "*") {
+      is_by_name = true;
+      continue;
+    }
     if (p.is_star) {
       Values rest;
       rest.items.assign(given.begin() + static_cast<std::ptrdiff_t>(next), given.end());
@@ -145,9 +149,11 @@ std::vector<std::string> Evaluator::names_in_scope() const {
 }
 
 Value Evaluator::unknown_name(const Expression& e) {
+  if (const Value* v = constant_named(e.text, e.place)) return *v;
   if (around) {
     if (std::optional<Value> value = around->value_of(e.text)) return *std::move(value);
   }
+  if (is_python_function(e.text)) return LanguageName{e.text};
   auto near = nearest_names(e.text, names_in_scope());
   fail(e.place,
        {.what = text("the name ", e.text, " is not defined"),
@@ -168,6 +174,7 @@ Value Evaluator::eval(const Expression& e) {
     case Kind::integer: return Integer{e.integer, e.is_unsigned};
     case Kind::real: return e.real;
     case Kind::string: return e.text;
+    case Kind::formatted: return formatted(e);
     case Kind::none: return {};
     case Kind::boolean: return e.integer != 0;
     case Kind::tuple:
@@ -204,18 +211,6 @@ Value Evaluator::eval(const Expression& e) {
     case Kind::comprehension: return comprehension(e);
     default: fail(e.place, {.what = "this has no value here", .needs = "an expression", .hint = "remove it"});
   }
-}
-
-Value Evaluator::comprehension(const Expression& e) {
-  if (around) {
-    std::optional<Value> value =
-        located(e.place, [&] { return around->evaluate(e.text, [&](const std::string& name) { return find(name); }); });
-    if (value) return *std::move(value);
-  }
-  fail(e.place,
-       {.what = "comprehensions are not part of TVMScript",
-        .needs = "the values themselves, or a function in Python code, where Python evaluates them",
-        .hint = "write the list out"});
 }
 
 Value Evaluator::attribute(const Expression& e) {
@@ -310,6 +305,7 @@ Value Evaluator::subscript(const Expression& e) {
     return out;
   }
   if (const Values* list = object.as<Values>()) {
+    if (index.is(Kind::slice)) return part_of(*list, index);
     Value i = eval(index);
     const Integer* at = i.as<Integer>();
     auto size = static_cast<int64_t>(list->items.size());

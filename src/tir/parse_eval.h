@@ -69,6 +69,8 @@ class Evaluator {
 
   /// See ParseOptions.
   std::shared_ptr<const Surroundings> around;
+  /// Statements `name = value` around the functions; null: none.
+  const std::vector<const script::Statement*>* constants = nullptr;
 
   /// Names by which imports refer to languages: "T" -> "T", "tir" -> "T", ...
   std::map<std::string, std::string, std::less<>> languages = {
@@ -116,6 +118,8 @@ class Evaluator {
   void in_macro(const script::Statement& def, const script::Expression& call,
                 FunctionRef<void(const script::Statement&)> body);
   /// A name that no scope defines. Errors: it is unknown.
+  /// What a `name = value` above this place and outside of functions says; null where there is none.
+  const Value* constant_named(const std::string& name, script::Place place);
   virtual Value unknown_name(const script::Expression& name);
   /// A call of a language's function, "T.block".
   virtual Value call_language(const std::string& name, const script::Expression& call);
@@ -138,6 +142,14 @@ class Evaluator {
 
  private:
   Value comprehension(const script::Expression& e);
+  Value formatted(const script::Expression& e);
+  Value part_of(const Values& list, const script::Expression& slice);
+  /// The values that a list, a tuple, the keys of a dictionary or range(...) of constants hold.
+  std::vector<Value> items_of(const script::Expression& e);
+  std::vector<Value> range_items(const script::Expression& call);
+  void bind_items(const script::Expression& target, const Value& value);
+  Value call_python(std::string_view name, const script::Expression& call);
+  void count_items(size_t n, script::Place place);
   Value attribute(const script::Expression& e);
   Value subscript(const script::Expression& e);
   Value unary(const script::Expression& e);
@@ -152,8 +164,13 @@ class Evaluator {
   std::optional<Value> plain_binary(std::string_view op, const Value& a, const Value& b, script::Place place);
 
   std::vector<std::unordered_map<std::string, Value>> scopes_;
-  int macros_open_ = 0;
+  std::map<std::pair<const script::Statement*, std::string>, Value> constants_;
+  int macros_open_ = 0, constants_open_ = 0;
+  size_t items_made_ = 0;
 };
+
+/// A function of Python's that constants may be computed with: sum, enumerate, ... (parse_python.cc).
+bool is_python_function(std::string_view name);
 
 /// A function that scripts know as T.<name>, on values: conversions, arithmetic by name, calls of builtins.
 /// Null where there is none.

@@ -92,6 +92,18 @@ bool read_size(const Statement& s, ParseContext& context) {
   return true;
 }
 
+bool read_constant(const Statement& s, ParseContext& context) {
+  if ((s.kind != StatementKind::assign && s.kind != StatementKind::annotated) || !s.value.present()) return false;
+  auto names = [](auto& self, const Expression& e) -> bool {
+    if (e.is(Kind::name)) return true;
+    return (e.is(Kind::tuple) || e.is(Kind::list)) &&
+           std::ranges::all_of(e.items, [&](const Expression& item) { return self(self, item); });
+  };
+  if (!std::ranges::all_of(s.targets, [&](const Expression& e) { return names(names, e); })) return false;
+  context.constants.push_back(&s);
+  return true;
+}
+
 void declare_functions(const std::vector<Statement>& body, ParseContext& context) {
   for (const Statement& s : body) {
     if (s.kind != StatementKind::function || is_macro(s, context)) continue;
@@ -117,7 +129,7 @@ class ModuleParser {
   ModuleRef parse() {
     for (const Statement& s : program_.body) {
       if (s.kind == StatementKind::import) read_import(s, context_);
-      read_size(s, context_);
+      if (!read_size(s, context_)) read_constant(s, context_);
     }
     const Statement* module = nullptr;
     for (const Statement& s : program_.body) {
@@ -139,7 +151,7 @@ class ModuleParser {
     if (module && !decorator_flag(*module, "check_well_formed", true)) context_.options.verify = false;
     declare_functions(body, context_);
     for (const Statement& s : body)
-      if (!read_size(s, context_)) member(s);
+      if (!read_size(s, context_) && !read_constant(s, context_)) member(s);
     if (functions_.empty() && !module && context_.macros.empty())
       source().fail({},
                     {.what = "the text holds no function",
@@ -211,7 +223,7 @@ PrimFuncRef parse_function(std::string text, std::string name, ParseOptions opti
   const Statement* def = nullptr;
   for (const Statement& s : program.body) {
     if (s.kind == StatementKind::import) read_import(s, context);
-    if (read_size(s, context)) continue;
+    if (read_size(s, context) || read_constant(s, context)) continue;
     if (s.kind == StatementKind::function && is_macro(s, context)) {
       context.macros[s.text] = &s;
       continue;

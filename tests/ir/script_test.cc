@@ -118,12 +118,14 @@ TEST(Script, StatementsOfAModule) {
 }
 
 // Who evaluates the program may ask Python for their values.
-TEST(Script, ComprehensionsAreKeptAsText) {
-  EXPECT_EQ(shape(parsed("[i for i in y[0] if (i)]")), "([i for i in y[0] if (i)])");
-  EXPECT_EQ(shape(parsed("{k: v for k, v in y}")), "({k: v for k, v in y})");
-  EXPECT_EQ(shape(parsed("f(x, i * 2 for i in y)")), "(call f x ((i * 2 for i in y)))");
-  EXPECT_EQ(shape(parsed("(i for i in y)")), "((i for i in y))");
-  EXPECT_EQ(shape(parsed("f([i\n  for i in y], 3)")), "(call f ([i\n  for i in y]) 3)");
+TEST(Script, ComprehensionsAreKeptAsTextToo) {
+  EXPECT_EQ(shape(parsed("[i for i in y[0] if (i)]")), "([i for i in y[0] if (i)] i i (index y 0) i)");
+  EXPECT_EQ(shape(parsed("{k: v for k, v in y}")), "({k: v for k, v in y} k v (tuple k v) y)");
+  EXPECT_EQ(shape(parsed("f(x, i * 2 for i in y)")), "(call f x ((i * 2 for i in y) (* i 2) i y))");
+  EXPECT_EQ(shape(parsed("(i for i in y)")), "((i for i in y) i i y)");
+  EXPECT_EQ(shape(parsed("f([i\n  for i in y], 3)")), "(call f ([i\n  for i in y] i i y) 3)");
+  EXPECT_EQ(shape(parsed("[i for i in y if (j := i)]")),
+            "([i for i in y if (j := i)])");  // more of Python than is read
   EXPECT_EQ(error_of("x = [i for\n"), "1:5 this bracket is never closed");
 }
 
@@ -138,7 +140,9 @@ TEST(Script, ErrorsSayWhere) {
   EXPECT_EQ(error_of("f(x) = 1\n"), "1:1 this cannot be assigned to");
   EXPECT_EQ(error_of("x = 99999999999999999999999\n"),
             "1:5 99999999999999999999999 is not an integer of at most 64 bits");
-  EXPECT_EQ(error_of("x = f\"{a}\"\n"), "1:5 a formatted string with a field that is no text");
+  EXPECT_EQ(error_of("x = 1 if 3\xc3\xa9\n"), "1:10 the number 3 runs into '\xc3\xa9'");
+  EXPECT_EQ(error_of("x = f\"{a\"\n"), "1:5 a field of a formatted string that is never closed");
+  EXPECT_EQ(error_of("x = f\"{a!r}\"\n"), "1:5 in the text \"a!r\": unexpected character '!'");
   EXPECT_EQ(error_of("x = b\"a\"\n"), "1:5 strings with the prefix b are not part of TVMScript");
 }
 

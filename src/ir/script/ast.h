@@ -11,29 +11,31 @@
 namespace sator::script {
 
 enum class ExpressionKind : uint8_t {
-  absent,         ///< a part that may be left out, and is
-  name,           ///< text
-  integer,        ///< integer; text as written
-  real,           ///< real
-  string,         ///< text, unescaped
-  none,           ///< None
-  boolean,        ///< integer 0 or 1
-  ellipsis,       ///< ...
-  tuple,          ///< items
-  list,           ///< items
-  dict,           ///< items: key, value, key, value, ...
-  attribute,      ///< items[0] . text
-  subscript,      ///< items[0] [ items[1] ]; items[1] is a tuple for several indices
-  slice,          ///< items: start, stop, step, each possibly absent
-  call,           ///< items[0] ( items[1], ... , keywords )
-  unary,          ///< text: - + ~ not
-  binary,         ///< text: + - * / // % ** @ << >> & | ^
-  compare,        ///< items[0] names[0] items[1] names[1] items[2] ...
-  logical,        ///< text: and or; two or more items
-  conditional,    ///< items: condition, value if true, value if false
-  lambda,         ///< names: parameters; items[0]: body
-  star,           ///< *items[0]
-  comprehension,  ///< text: [x for x in y] as it is written, in its brackets
+  absent,       ///< a part that may be left out, and is
+  name,         ///< text
+  integer,      ///< integer; text as written
+  real,         ///< real
+  string,       ///< text, unescaped
+  formatted,    ///< f"a{b}": items, texts and fields
+  none,         ///< None
+  boolean,      ///< integer 0 or 1
+  ellipsis,     ///< ...
+  tuple,        ///< items
+  list,         ///< items
+  dict,         ///< items: key, value, key, value, ...
+  attribute,    ///< items[0] . text
+  subscript,    ///< items[0] [ items[1] ]; items[1] is a tuple for several indices
+  slice,        ///< items: start, stop, step, each possibly absent
+  call,         ///< items[0] ( items[1], ... , keywords )
+  unary,        ///< text: - + ~ not
+  binary,       ///< text: + - * / // % ** @ << >> & | ^
+  compare,      ///< items[0] names[0] items[1] names[1] items[2] ...
+  logical,      ///< text: and or; two or more items
+  conditional,  ///< items: condition, value if true, value if false
+  lambda,       ///< names: parameters; items[0]: body
+  star,         ///< *items[0]
+  comprehension,  ///< text: [x for x in y] as it is written, in its brackets; integer: how many items are elements; names: for, if;
+  ///< items: elements, then target and list of each for, the condition of each if; none if they are more of Python
 };
 
 struct Keyword;
@@ -84,7 +86,7 @@ struct Parameter {
   Place place;
   Expression annotation;
   Expression default_value;
-  bool is_star = false;         ///< *name or **name
+  bool is_star = false;         ///< *name or **name; a * alone has the name "*"
   bool is_double_star = false;  ///< **name
 };
 

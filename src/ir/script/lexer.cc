@@ -71,6 +71,13 @@ class Lexer {
     source_.fail({static_cast<uint32_t>(begin), static_cast<uint32_t>(end)}, std::move(reason));
   }
 
+  /// The character of UTF-8 at this place.
+  std::string_view letter() const {
+    size_t end = pos_ + 1;
+    while (end < text_.size() && (text_[end] & 0xc0) == 0x80) ++end;
+    return text_.substr(pos_, end - pos_);
+  }
+
   /// Reads the blanks of a new line. False if the line holds nothing, and was skipped.
   bool indentation() {
     size_t begin = pos_, column = 0;
@@ -140,7 +147,11 @@ class Lexer {
     if (pos_ < text_.size() && (text_[pos_] == '"' || text_[pos_] == '\'') && s.size() <= 2) {
       if (s == "r" || s == "R") return string(begin, true);
       if (s == "u" || s == "U") return string(begin, false);
-      if (s == "f" || s == "F") return formatted(begin);
+      if (s == "f" || s == "F") {
+        string(begin, false);
+        tokens_.back().is_formatted = true;
+        return;
+      }
       if (s.find_first_not_of("rRbBfF") == s.npos)
         fail(begin,
              pos_ + 1,
@@ -184,7 +195,7 @@ class Lexer {
     if (pos_ < text_.size() && is_name_char(text_[pos_]))
       fail(begin,
            pos_ + 1,
-           {.what = text("the number ", text_.substr(begin, pos_ - begin), " runs into '", text_[pos_], "'"),
+           {.what = text("the number ", text_.substr(begin, pos_ - begin), " runs into '", letter(), "'"),
             .needs = "an integer or a real literal",
             .hint = "separate the number from what follows"});
     Token& token = add(real ? TokenKind::real : TokenKind::integer, begin, pos_);
@@ -241,36 +252,6 @@ class Lexer {
       }
     }
     add(TokenKind::string, begin, pos_).text = std::move(value);
-  }
-
-  /// f"tir_{'abs'}": fields that are texts.
-  void formatted(size_t begin) {
-    string(begin, false);
-    std::string& value = tokens_.back().text;
-    std::string out;
-    for (size_t i = 0; i < value.size(); ++i) {
-      const char c = value[i];
-      if ((c == '{' || c == '}') && i + 1 < value.size() && value[i + 1] == c) {
-        out += c;
-        ++i;
-        continue;
-      }
-      if (c != '{') {
-        out += c;
-        continue;
-      }
-      const char quote = i + 1 < value.size() ? value[i + 1] : ' ';
-      const size_t end = quote == '\'' || quote == '"' ? value.find(quote, i + 2) : value.npos;
-      if (end == value.npos || end + 1 >= value.size() || value[end + 1] != '}')
-        fail(begin,
-             pos_,
-             {.what = "a formatted string with a field that is no text",
-              .needs = "fields such as {'name'}",
-              .hint = "write the text itself"});
-      out += value.substr(i + 2, end - i - 2);
-      i = end + 1;
-    }
-    value = std::move(out);
   }
 
   void escape(std::string& value) {
@@ -345,7 +326,7 @@ class Lexer {
     }
     fail(pos_,
          pos_ + 1,
-         {.what = text("unexpected character '", text_[pos_], "'"), .needs = "a token of Python", .hint = "remove it"});
+         {.what = text("unexpected character '", letter(), "'"), .needs = "a token of Python", .hint = "remove it"});
   }
 
   const Source& source_;

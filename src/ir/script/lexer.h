@@ -15,6 +15,7 @@ struct Token {
   std::string text;  ///< as written; of a string, its value
   int64_t integer = 0;
   bool is_unsigned = false;
+  bool is_formatted = false;  ///< f"...": the fields are still in the text
   double real = 0;
 
   bool is_op(std::string_view s) const { return kind == TokenKind::op && text == s; }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/script/parser.h"
 #include "ir/script/parser_impl.h"
 
 namespace sator::script {
@@ -293,11 +294,7 @@ Expression Parser::atom() {
       e.real = value;
       return e;
     }
-    case TokenKind::string: {
-      std::string value;
-      while (peek().kind == TokenKind::string) value += take().text;  // "a" "b" is "ab"
-      return node(Kind::string, begin, {}, std::move(value));
-    }
+    case TokenKind::string: return string();
     case TokenKind::name: {
       if (take_name("None")) return node(Kind::none, begin);
       if (t.text == "True" || t.text == "False") {
@@ -319,7 +316,72 @@ Expression Parser::atom() {
   unexpected("an expression");
 }
 
-Expression Parser::comprehension(uint32_t begin, char open, std::string_view close) {
+/// Strings beside each other: "a" f"{n}" is "a3" where n is 3.
+Expression Parser::string() {
+  const uint32_t begin = peek().place.begin;
+  std::string value;
+  std::vector<Expression> parts;
+  while (peek().kind == TokenKind::string) {
+    const Token t = take();
+    if (!t.is_formatted) value += t.text;
+    for (size_t i = 0; t.is_formatted && i < t.text.size(); ++i) {
+      const char c = t.text[i];
+      if ((c == '{' || c == '}') && i + 1 < t.text.size() && t.text[i + 1] == c)
+        ++i;
+      else if (c == '{') {
+        const size_t first = i + 1;
+        char quote = 0;
+        for (int depth = 1; depth > 0;) {
+          if (++i >= t.text.size())
+            fail(t.place,
+                 {.what = "a field of a formatted string that is never closed",
+                  .needs = "fields such as {name}",
+                  .hint = "write {{ for a brace"});
+          const char d = t.text[i];
+          if (quote || d == '"' || d == '\'')
+            quote = !quote ? d : d == quote ? 0 : quote;
+          else if (d == '{' || d == '[' || d == '(')
+            ++depth;
+          else if (d == '}' || d == ']' || d == ')')
+            --depth;
+        }
+        Expression field = parse_expression(source_, t.place, t.text.substr(first, i - first));
+        if (field.is(Kind::string)) {
+          value += field.text;
+        } else {
+          parts.push_back(node(Kind::string, begin, {}, std::exchange(value, {})));
+          parts.push_back(std::move(field));
+        }
+        continue;
+      }
+      value += c;
+    }
+  }
+  Expression last = node(Kind::string, begin, {}, std::move(value));
+  if (parts.empty()) return last;
+  parts.push_back(std::move(last));
+  return node(Kind::formatted, begin, std::move(parts));
+}
+
+Expression Parser::comprehension(std::vector<Expression> items, char open, std::string_view close) {
+  const uint32_t begin = items[0].place.begin;
+  const size_t first = next_, elements = items.size();
+  const bool was_target = for_target_;
+  std::vector<std::string> names;
+  try {
+    while (!peek().is_op(close)) {
+      names.push_back(peek().text);
+      if (take_name("for"))
+        items.push_back(target_list("in"));
+      else if (!take_name("if"))
+        unexpected("for or if");
+      items.push_back(logical_or());
+    }
+  } catch (const SourceError&) {  // more of Python, which Python may know
+    items.clear();
+    next_ = first;
+    for_target_ = was_target;
+  }
   int depth = 0;
   while (depth > 0 || !peek().is_op(close)) {
     const Token& t = peek();
@@ -330,10 +392,14 @@ Expression Parser::comprehension(uint32_t begin, char open, std::string_view clo
     take();
   }
   const Place place = since(begin);
-  return node(Kind::comprehension,
-              begin,
-              {},
-              open + std::string(source_.text().substr(place.begin, place.end - place.begin)) + std::string(close));
+  Expression e =
+      node(Kind::comprehension,
+           begin,
+           std::move(items),
+           open + std::string(source_.text().substr(place.begin, place.end - place.begin)) + std::string(close));
+  e.integer = static_cast<int64_t>(elements);
+  e.names = std::move(names);
+  return e;
 }
 
 Expression Parser::parenthesised() {
@@ -344,7 +410,7 @@ Expression Parser::parenthesised() {
   bool is_tuple = peek().is_op(")");
   while (!peek().is_op(")")) {
     items.push_back(star_or_expression());
-    if (peek().is_name("for")) items.back() = comprehension(items.back().place.begin, '(', ")");
+    if (peek().is_name("for")) items.back() = comprehension({std::move(items.back())}, '(', ")");
     if (!take_op(",")) break;
     is_tuple = true;
   }
@@ -365,7 +431,7 @@ Expression Parser::list() {
   while (!peek().is_op("]")) {
     items.push_back(star_or_expression());
     if (peek().is_name("for")) {
-      Expression all = comprehension(items.back().place.begin, '[', "]");
+      Expression all = comprehension({std::move(items.back())}, '[', "]");
       need_op("]", "the elements of the list");
       for_target_ = was_target;
       return all;
@@ -391,7 +457,7 @@ Expression Parser::dict() {
     need_op(":", "a key of the dictionary");
     items.push_back(expression());
     if (peek().is_name("for")) {
-      Expression all = comprehension(items[items.size() - 2].place.begin, '{', "}");
+      Expression all = comprehension({std::move(items[items.size() - 2]), std::move(items.back())}, '{', "}");
       need_op("}", "the entries of the dictionary");
       return all;
     }
@@ -424,7 +490,7 @@ Expression Parser::call(Expression callee) {
       keywords.push_back({std::move(name), since(start), std::move(value)});
     } else {
       items.push_back(star_or_expression());
-      if (peek().is_name("for")) items.back() = comprehension(items.back().place.begin, '(', ")");
+      if (peek().is_name("for")) items.back() = comprehension({std::move(items.back())}, '(', ")");
       if (!keywords.empty() && !items.back().is(Kind::star))
         fail(items.back().place,
              {.what = "a positional argument follows a keyword argument",

@@ -323,15 +323,13 @@ Statement Parser::function(std::vector<Expression> decorators) {
   while (!peek().is_op(")")) {
     Parameter p;
     uint32_t start = peek().place.begin;
-    if (take_op("/") || (peek().is_op("*") && peek(1).is_op(","))) {
-      fail(peek().place,
-           {.what = "markers of positional or keyword parameters are not part of TVMScript",
-            .needs = "plain parameters",
-            .hint = "remove the marker"});
+    if (take_op("/")) {  // what stands before it has no name for callers
+      if (!take_op(",")) break;
+      continue;
     }
     p.is_double_star = take_op("**");
     p.is_star = p.is_double_star || take_op("*");
-    p.name = need_identifier("a parameter");
+    p.name = p.is_star && peek().is_op(",") ? "*" : need_identifier("a parameter");
     p.place = since(start);
     if (take_op(":")) p.annotation = expression();
     if (take_op("=")) p.default_value = expression();

@@ -36,8 +36,9 @@ class Parser {
   Expression subscript(Expression value);
   Expression index();
   Expression star_or_expression();
-  /// At `for`: the comprehension that began at `begin` within brackets, which closes before `close`; that is not taken.
-  Expression comprehension(uint32_t begin, char open, std::string_view close);
+  /// At `for`: the comprehension of these elements within brackets, which closes before `close`; that is not taken.
+  Expression comprehension(std::vector<Expression> elements, char open, std::string_view close);
+  Expression string();
 
   // Statements.
   void statement(std::vector<Statement>& out);

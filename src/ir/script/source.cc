@@ -11,6 +11,12 @@ int count_characters(std::string_view s) {
   return static_cast<int>(std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
+/// The first place from `at` on where a character of UTF-8 begins.
+size_t character_at(std::string_view s, size_t at) {
+  while (at < s.size() && (s[at] & 0xc0) == 0x80) ++at;
+  return std::min(at, s.size());
+}
+
 }  // namespace
 
 Source::Source(std::string text, std::string name) : text_(std::move(text)), name_(std::move(name)) {
@@ -57,12 +63,13 @@ void Source::fail(Place place, Reason reason) const {
     std::string_view shown = quoted_line.substr(lead), before = quoted_line.substr(lead, first - lead);
     bool is_cut = before.size() > kWidth / 2;
     if (is_cut) {
-      shown.remove_prefix(before.size() - kWidth / 2);
-      before = shown.substr(0, kWidth / 2);
+      const size_t cut = character_at(before, before.size() - kWidth / 2);
+      shown.remove_prefix(cut);
+      before.remove_prefix(cut);
     }
     size_t marked = std::min(last - first, kWidth);
     bool is_cut_after = shown.size() > before.size() + marked + kWidth;
-    if (is_cut_after) shown = shown.substr(0, before.size() + marked + kWidth / 2);
+    if (is_cut_after) shown = shown.substr(0, character_at(shown, before.size() + marked + kWidth / 2));
     int carets = std::max(1, count_characters(shown.substr(before.size(), marked)));
     std::string line = sator::text(is_cut ? "..." : "", shown, is_cut_after ? "..." : "");
     std::replace(line.begin(), line.end(), '\t', ' ');
