@@ -83,7 +83,9 @@ tir::Value fn_Prim(GraphEvaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"dtype", "value"});
   const tir::Value* value = a.find("value");
   if (!value) return NodeRef(prim_info(a.dtype("dtype")));
-  Expr e = ev.to_extent(*value, a.place_of("value"));
+  // A number with a dtype of its own keeps it, as that of R.prim_value(T.uint8(32)) does.
+  const Expr* known = value->as<Expr>();
+  Expr e = known ? *known : ev.to_extent(*value, a.place_of("value"));
   if (a.find("dtype") && a.dtype("dtype") != e->dtype)
     a.fail({.what = text("a value of ", e->dtype, " as a ", a.dtype("dtype")),
             .needs = "one dtype",
@@ -233,7 +235,10 @@ tir::Value fn_shape(GraphEvaluator& ev, const Expression& call) {
 }
 tir::Value fn_prim_value(GraphEvaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"value"});
-  return NodeRef(prim_value(ev.to_expr_like(a.need("value"), i64, call.place)));
+  Expr value = ev.to_expr_like(a.need("value"), i64, call.place);
+  if (value.as<StringImm>())
+    a.fail({.what = text("the string ", value, " as a prim_value"), .needs = "a number", .hint = "write R.str(...)"});
+  return NodeRef(prim_value(std::move(value)));
 }
 tir::Value fn_str(GraphEvaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"value"});

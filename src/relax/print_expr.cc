@@ -47,6 +47,13 @@ Doc GraphPrinter::extent(const Expr& e) {
   }
   return doc;
 }
+/// An integer that is no int64 says so: a bare one reads back as that.
+Doc GraphPrinter::known_value(const Expr& e) {
+  const IntImm* i = e.as<IntImm>();
+  if (i && i->dtype != i64 && !i->dtype.is_bool())
+    return call_doc(printer.tir(i->dtype.name()), {integer_doc(i->value)});
+  return extent(e);
+}
 std::vector<Doc> GraphPrinter::extents(const std::vector<Expr>& values) {
   std::vector<Doc> out;
   for (const Expr& e : values) out.push_back(extent(e));
@@ -60,7 +67,7 @@ Doc GraphPrinter::sinfo(const StructInfo& info) {
       info,
       [&](const ObjectInfo&) { return printer.relax(printer.is_head() ? "Any" : "Object"); },
       [&](const PrimInfo& p) {
-        if (p.value) return call_doc(printer.relax("Prim"), {}, {{"value", extent(p.value)}});
+        if (p.value) return call_doc(printer.relax("Prim"), {}, {{"value", known_value(p.value)}});
         if (printer.is_head()) return printer.tir(p.dtype.name());
         return call_doc(printer.relax("Prim"), {dtype_doc(p.dtype)});
       },
@@ -314,12 +321,7 @@ Doc GraphPrinter::expr(const RExpr& e) {
       },
       [&](const TupleGetItem& t) { return index_doc(expr(t.tuple), {integer_doc(t.index)}); },
       [&](const ShapeExpr& s) { return of_name("shape", list_doc(extents(s.values))); },
-      [&](const PrimValue& p) {
-        const IntImm* i = p.value.as<IntImm>();
-        bool other_width = i && i->dtype != i64 && !i->dtype.is_bool();
-        return of_name("prim_value",
-                       other_width ? call_doc(printer.tir(i->dtype.name()), {integer_doc(i->value)}) : print(p.value));
-      },
+      [&](const PrimValue& p) { return of_name("prim_value", known_value(p.value)); },
       [&](const RString& s) { return of_name("str", string_doc(s.value)); },
       [&](const DTypeImm& d) { return of_name("dtype", dtype_doc(d.value)); },
       [&](const Op& o) { return printer.relax(o.name); },

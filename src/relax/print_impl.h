@@ -46,6 +46,7 @@ class GraphPrinter final : public script::ExprPrinter {
   Doc constant(const Constant& c);
   Doc global(const std::string& name);
   Doc extent(const Expr& e);
+  Doc known_value(const Expr& e);
   std::vector<Doc> extents(const std::vector<Expr>& values);
   Doc attr_dict(const Attrs& attrs);
   std::vector<script::KeywordDoc> op_attrs(const RCall& c);

@@ -61,6 +61,16 @@ def main(c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")) -> R.Object:
     f = R.make_closure(z, (x,))
     return f
 )",
+    // Numbers of each dtype as values that are known.
+    R"(
+@R.function
+def main(x: R.Tensor(("n", 8), "float32"), p: R.Prim(value="n"), q: R.Prim("int32")):
+    n = T.int64()
+    rank = x.ndim
+    bits = x.dtype.bits
+    y = (x, R.prim_value(T.bool(True)), R.prim_value(2), R.prim_value(T.int32(2)), R.prim_value(n + 1), p)
+    return (rank, bits, y)
+)",
     // Functions inside, recursion, tuples.
     R"(
 @R.function

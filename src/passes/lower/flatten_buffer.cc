@@ -167,10 +167,15 @@ PrimFuncRef flatten_buffer(const PrimFuncRef& func, const LowerOptions& options)
       [&](const Allocate& n) -> Stmt { return f.allocation(n); },
       [&](const Block& n) -> Stmt { return f.block(n); });
   if (body == func->body) return func;
+  // In the root block where there is one: around it, the text would read back with a second root.
+  const BlockRealize* root = body.as<BlockRealize>();
+  const BlockRealizeRef realize = root && root->block->iter_vars.empty() ? ref(*root) : nullptr;
+  if (realize) body = realize->block->body;
   for (size_t i = func->buffer_map.size(); i-- > 0;) {
     const BufferRef& b = func->buffer_map[i].second;
     if (BufferRef flat = f.flat(b); flat != b) body = make<DeclBuffer>(flat, body);
   }
+  if (realize) body = with(*realize, &BlockRealize::block, with(realize->block, &Block::body, std::move(body)));
   return with_body(func, body);
 }
 
