@@ -569,11 +569,20 @@ tir::Value fn_Call(GraphEvaluator& ev, const Expression& call) {
 }
 
 /// The callee is the first argument of the op.
+/// A plain True is the int64 1 to TVM, as Python's are; R.prim_value(T.bool(True)) is a bool.
+tir::Value without_bools(const tir::Value& v) {
+  if (const bool* b = v.as<bool>()) return tir::Integer{*b, false};
+  const Values* list = v.as<Values>();
+  if (!list) return v;
+  Values out = *list;
+  for (tir::Value& item : out.items) item = without_bools(item);
+  return out;
+}
 tir::Value packed(GraphEvaluator& ev, const Expression& call, const char* name, std::vector<std::string_view> known) {
   Keywords k = split_keywords(ev, call, std::move(known), false);
   Arguments a(ev, k.positional, {"func", "*args"});
   std::vector<RExpr> args{callee_of(ev, a.need("func"), call.place)};
-  for (const tir::Value& v : a.rest()) args.push_back(ev.to_graph(v, call.place));
+  for (const tir::Value& v : a.rest()) args.push_back(ev.to_graph(without_bools(v), call.place));
   auto indices = k.known.find("inplace_indices");
   return op_with(ev,
                  call,

@@ -93,9 +93,9 @@ std::vector<StmtDoc> ScriptPrinter::print_let(const LetStmt& n) {
   std::vector<StmtDoc> body = std::move(frame->stmts);
   if (!was_defined && (concise || printer.is_head())) {
     const Doc annotation = type(*n.var);
-    const bool is_let = printer.is_head() && n.var->dtype.is_handle();
+    // The newest TVM reads `v: T.int64 = ...` as memory of its own that is written.
     body.insert(body.begin(),
-                assign_doc(name, value, is_let ? index_doc(printer.tir("let"), {annotation}) : annotation));
+                assign_doc(name, value, printer.is_head() ? index_doc(printer.tir("let"), {annotation}) : annotation));
     return body;
   }
   std::vector<Doc> args = {value};
