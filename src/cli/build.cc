@@ -18,7 +18,7 @@ struct BuildArguments {
   std::string file, output, target = "llvm", rules = "default";
   std::optional<std::string> debug_dump;
   std::vector<std::string> schedules, bounds;
-  bool explain = false;
+  bool explain = false, each_pass = false;
 };
 
 void explain(const std::vector<rules::AppliedSchedule>& schedules, Streams& io) {
@@ -60,6 +60,7 @@ void run(const BuildArguments& a, Streams& io) {
   for (const std::string& file : a.schedules) schedules.push_back({read_file(file), file});
   driver::CompileOptions options{
       .target = Target::parse(a.target), .bounds = bounds_of(a.bounds), .default_schedules = a.rules != "none"};
+  options.each_pass = each_pass_of(a.each_pass, a.debug_dump);
   if (a.debug_dump) options.debug_dump = *a.debug_dump;
   const bool is_gpu = target::nvidia_gpu(options.target.config()).has_value();
   if (a.rules == "dlight" && !is_gpu)
@@ -110,6 +111,7 @@ Command build_command() {
             .choices = {"default", "dlight", "none"}},
            {"--bounds LIST", "upper bounds of symbolic sizes, n=512,batch=8", &a->bounds},
            {"--debug-dump DIR", "write the program after each phase there", &a->debug_dump},
+           {"--each-pass", kEachPassHelp, &a->each_pass},
            {"--explain-schedule",
             "per function: block, rule, normal form, steps, and why other rules declined",
             &a->explain}},

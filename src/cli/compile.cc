@@ -17,7 +17,7 @@ struct CompileArguments {
   std::string model, output;
   std::optional<std::string> quantization, overrides, debug_dump, cache_dtype;
   std::string target = "llvm", isa = "native", opt = "O2";
-  bool explain = false;
+  bool explain = false, each_pass = false;
 };
 
 struct Override {
@@ -79,6 +79,7 @@ void run(const CompileArguments& a, Streams& io) {
   llm::OpenOptions options{.scheme = llm::scheme_for(folder, a.quantization), .isa = a.isa};
   if (a.cache_dtype) options.program.cache_dtype = *DType::parse(*a.cache_dtype);
   if (a.overrides) apply_overrides(*a.overrides, options.program);
+  options.each_pass = each_pass_of(a.each_pass, a.debug_dump);
   if (a.debug_dump) options.debug_dump = *a.debug_dump;
   auto start = std::chrono::steady_clock::now();
   const llm::CompileReport report = llm::compile_model(folder, options, a.output);
@@ -127,6 +128,7 @@ Command compile_command() {
                    .choices = {"O0", "O1", "O2", "O3"}},
                   {"--overrides LIST", "\"context_window_size=N;prefill_chunk_size=N\"", &a->overrides},
                   {"--debug-dump DIR", "write the program after each phase there", &a->debug_dump},
+                  {"--each-pass", kEachPassHelp, &a->each_pass},
                   {.name = "--kv-cache DTYPE",
                    .help = "dtype of the KV cache; the model's own, float32 under f32, unless told",
                    .into = &a->cache_dtype,

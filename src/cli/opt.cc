@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/program_options.h"
+#include "driver/compile.h"
 #include "driver/pipeline.h"
 #include "driver/program.h"
 #include "passes/option.h"
@@ -16,9 +17,9 @@ namespace sator::cli {
 namespace {
 
 struct OptArguments {
-  std::optional<std::string> file, attach, output, target;
+  std::optional<std::string> file, attach, output, target, debug_dump;
   std::vector<std::string> passes, bounds, config, schedules;
-  bool list = false, ops = false, explain = false, explain_schedule = false;
+  bool list = false, ops = false, explain = false, explain_schedule = false, each_pass = false;
 };
 
 void list_passes(Streams& io) {
@@ -53,15 +54,23 @@ void run(const OptArguments& a, Streams& io) {
       if (a.explain || pass == "ApplyDefaultSchedule") io.notes << pass << ": " << message << "\n";
     };
   if (a.attach) ctx.additional = read_program(*a.attach, io.in);
+  driver::AfterPass after;
+  if (each_pass_of(a.each_pass, a.debug_dump)) after = driver::pass_writer(*a.debug_dump);
   ModuleRef module = read_program(*a.file, io.in);
+  auto dump = [&](const char* name) {
+    if (a.debug_dump) write_file(std::filesystem::path(*a.debug_dump) / name, relax::to_script(*module) + "\n");
+  };
+  dump("debug-input.py");
   io.json["passes"] = nlohmann::json::array();
   for (const passes::Pass* pass : chosen) {
-    ModuleRef after = passes::run_pass(*pass, module, ctx);
-    io.json["passes"].push_back({{"name", pass->name}, {"changed", after != module}});
-    module = std::move(after);
+    ModuleRef next = passes::run_pass(*pass, module, ctx);
+    io.json["passes"].push_back({{"name", pass->name}, {"changed", next != module}});
+    module = std::move(next);
+    if (after) after(pass->name, module);
   }
   for (const std::string& schedule : a.schedules)
     module = driver::with_schedule(module, {read_file(schedule), schedule});
+  dump("debug-final.py");
   for (const auto& [name, func] : module->functions) io.json["functions"].push_back(name);
   std::string script = relax::to_script(*module) + "\n";
   if (a.output)
@@ -88,6 +97,8 @@ Command opt_command() {
            {"--config LIST", "options of passes: NAME=1, NAME=word, NAME=[...] or {...}; commas between", &a->config},
            {"--target TARGET", text("what is compiled for: ", kTargetHelp), &a->target},
            {"--attach FILE", "tensor programs that AttachAdditionalPrimFuncs adds", &a->attach},
+           {"--debug-dump DIR", "write the program there: as it was read, and as it is in the end", &a->debug_dump},
+           {"--each-pass", kEachPassHelp, &a->each_pass},
            {"--explain", "say what passes did or did not do, and why", &a->explain},
            {"--explain-schedule",
             "of ApplyDefaultSchedule, per function: block, rule, normal form, steps, and why other rules declined",

@@ -15,6 +15,14 @@ ModuleRef read_program(const std::string& file, std::istream& in) {
   return relax::parse_program({std::istreambuf_iterator<char>(in), {}}, "standard input");
 }
 
+bool each_pass_of(bool given, const std::optional<std::string>& debug_dump) {
+  if (given && !debug_dump)
+    fail({.what = "--each-pass without --debug-dump",
+          .needs = "a folder for the program after each pass",
+          .hint = "add --debug-dump DIR"});
+  return given;
+}
+
 std::vector<std::string> listed_words(const std::vector<std::string>& given) {
   std::vector<std::string> out;
   for (const std::string& list : given) {

@@ -3,6 +3,7 @@
 
 #include <iosfwd>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,10 @@ std::map<std::string, int64_t> named_numbers(const std::vector<std::string>& giv
 
 /// --bounds.
 std::map<std::string, int64_t> bounds_of(const std::vector<std::string>& given);
+
+/// --each-pass. Errors: it is given without --debug-dump.
+bool each_pass_of(bool given, const std::optional<std::string>& debug_dump);
+inline constexpr const char* kEachPassHelp = "with --debug-dump: also after each pass, pass-001-NAME.py and so on";
 
 /// How a rule scheduled a function, for --explain-schedule.
 Json json_of(const rules::AppliedSchedule& schedule);

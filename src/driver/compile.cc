@@ -32,6 +32,10 @@ void dump_passes(const CompileOptions& options) {
   write_file(options.debug_dump / "passes.txt", out);
 }
 
+AfterPass each_pass_of(const CompileOptions& options) {
+  return options.debug_dump.empty() || !options.each_pass ? AfterPass() : pass_writer(options.debug_dump);
+}
+
 passes::PassContext context_of(const CompileOptions& options) {
   passes::PassContext ctx{.bounds = options.bounds, .target = options.target, .scheduled = options.scheduled};
   if (!options.default_schedules) ctx.config[rules::kDefaultSchedule] = int_imm(0);
@@ -39,11 +43,13 @@ passes::PassContext context_of(const CompileOptions& options) {
 }
 
 /// The steps of the phases from kSchedulePhase on that are the same for all levels.
-ModuleRef before_levels(ModuleRef module, const passes::PassContext& ctx, bool keeps_parameters) {
+ModuleRef before_levels(ModuleRef module, const passes::PassContext& ctx, bool keeps_parameters,
+                        const AfterPass& after) {
   for (const Step& step : backend_of(*ctx.target).phases.at(kSchedulePhase).steps) {
     if (step.per_level) break;
-    if (step.skipped.empty() && !(keeps_parameters && step.changes_parameters))
-      module = passes::run_pass(step_named(step.name), module, ctx);
+    if (!step.skipped.empty() || (keeps_parameters && step.changes_parameters)) continue;
+    module = passes::run_pass(step_named(step.name), module, ctx);
+    if (after) after(step.name, module);
   }
   return module;
 }
@@ -58,7 +64,24 @@ ModuleRef scheduled_for(const target::CpuLevel& level, const ModuleRef& module, 
   return out;
 }
 
+ModuleRef through_phase3(ModuleRef module, const CompileOptions& options, const AfterPass& after) {
+  for (const Phase& phase : backend_of(options.target).phases) {
+    if (phase.number >= kSchedulePhase) break;
+    module = run_phase(phase, module, context_of(options), after);
+    dump(options, text("phase", phase.number), module);
+  }
+  return module;
+}
+
 }  // namespace
+
+AfterPass pass_writer(std::filesystem::path folder) {
+  return [folder = std::move(folder), number = 0](const std::string& pass, const ModuleRef& after) mutable {
+    std::string digits = std::to_string(++number);
+    digits.insert(0, digits.size() < 3 ? 3 - digits.size() : 0, '0');
+    write_file(folder / text("pass-", digits, "-", pass, ".py"), relax::to_script(*after) + "\n");
+  };
+}
 
 std::map<std::string, Func> scheduled_functions(const Module& before, const Module& after) {
   std::map<std::string, Func> out;
@@ -70,21 +93,19 @@ std::map<std::string, Func> scheduled_functions(const Module& before, const Modu
 }
 
 ModuleRef to_phase3(ModuleRef module, const CompileOptions& options) {
-  for (const Phase& phase : backend_of(options.target).phases) {
-    if (phase.number >= kSchedulePhase) break;
-    module = run_phase(phase, module, context_of(options));
-    dump(options, text("phase", phase.number), module);
-  }
-  return module;
+  return through_phase3(std::move(module), options, each_pass_of(options));
 }
 
 ModuleRef to_schedules(ModuleRef module, const CompileOptions& options, const rules::ScheduleLog& log) {
   const passes::PassContext ctx = context_of(options);
   dump_passes(options);
-  module = to_phase3(std::move(module), options);
+  const AfterPass after = each_pass_of(options);
+  module = through_phase3(std::move(module), options, after);
   module = passes::run_pass(step_named("PlaceScheduledFunctions"), module, ctx);
+  if (after) after("PlaceScheduledFunctions", module);
   ModuleRef out = rules::apply_default_schedule(module, ctx, log);
   passes::require_well_formed(text("the schedule for ", options.target.spelling()), *out, *module);
+  if (after) after("ApplyDefaultSchedule", out);
   dump(options, "phase4", out);
   return out;
 }
@@ -102,7 +123,8 @@ Compiled compile(ModuleRef module, const CompileOptions& options) {
           .hint = "build for llvm; `sator run --chip` says what the program costs there"});
   Compiled out;
   dump_passes(options);
-  out.phase3 = to_phase3(std::move(module), options);
+  const AfterPass after = each_pass_of(options);
+  out.phase3 = through_phase3(std::move(module), options, after);
   for (const auto& [name, func] : out.phase3->functions) {
     const tir::PrimFunc* f = func.as<tir::PrimFunc>();
     try {
@@ -112,14 +134,16 @@ Compiled compile(ModuleRef module, const CompileOptions& options) {
       throw;
     }
   }
-  module = before_levels(out.phase3, ctx, options.keeps_parameters);
+  module = before_levels(out.phase3, ctx, options.keeps_parameters, after);
   for (const target::CpuLevel* level : options.target.levels()) {
     rules::ScheduleLog log;
     if (out.levels.empty()) log = [&](const rules::AppliedSchedule& applied) { out.schedules.push_back(applied); };
     LevelModules l{level, scheduled_for(*level, module, ctx, log), nullptr};
     l.final = l.scheduled;
+    const AfterPass of_best = out.levels.empty() ? after : AfterPass();
+    if (of_best) of_best("ApplyDefaultSchedule", l.scheduled);
     for (const Phase& phase : backend.phases)
-      if (phase.number > kSchedulePhase) l.final = run_phase(phase, l.final, ctx);
+      if (phase.number > kSchedulePhase) l.final = run_phase(phase, l.final, ctx, of_best);
     out.levels.push_back(std::move(l));
   }
   out.scheduled = out.levels.front().scheduled;

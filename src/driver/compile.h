@@ -14,6 +14,7 @@ struct CompileOptions {
   Target target = Target::parse("llvm");
   std::map<std::string, int64_t> bounds;  ///< upper bounds of symbolic sizes
   std::filesystem::path debug_dump;       ///< folder for debug-phase0.py ... debug-final.py; empty: none
+  bool each_pass = false;                 ///< also pass-001-NAME.py, ... there, after each pass
   std::string source_hash;                ///< of everything that shaped the module, for the library
   std::string metadata_json = "{}";       ///< of the model, for the library
   /// Functions as schedules of the user's left them (scheduled_functions). The program stands as it was written until
@@ -24,6 +25,9 @@ struct CompileOptions {
   /// Whether rules schedule what nobody did.
   bool default_schedules = true;
 };
+
+/// Writes the program after each pass: pass-001-NAME.py, ... in the folder. Errors: a file cannot be written.
+AfterPass pass_writer(std::filesystem::path folder);
 
 /// The tensor programs that differ from those of the module before, by name.
 std::map<std::string, Func> scheduled_functions(const Module& before, const Module& after);

@@ -181,9 +181,12 @@ const passes::Pass& step_named(const std::string& name) {
   return passes::pass_named(name);
 }
 
-ModuleRef run_phase(const Phase& phase, ModuleRef module, const passes::PassContext& ctx) {
-  for (const Step& step : phase.steps)
-    if (step.skipped.empty() && !step.per_level) module = passes::run_pass(step_named(step.name), module, ctx);
+ModuleRef run_phase(const Phase& phase, ModuleRef module, const passes::PassContext& ctx, const AfterPass& after) {
+  for (const Step& step : phase.steps) {
+    if (!step.skipped.empty() || step.per_level) continue;
+    module = passes::run_pass(step_named(step.name), module, ctx);
+    if (after) after(step.name, module);
+  }
   return module;
 }
 

@@ -1,6 +1,7 @@
 // What is built for a target, as one page: the phases under the names that MLC-LLM's users know, the rules, the lowering.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "passes/lower/lower.h"
@@ -51,8 +52,11 @@ const passes::Pass& step_named(const std::string& name);
 /// The phase in which tensor functions are scheduled. Before it the program is what the cost engine reads.
 inline constexpr int kSchedulePhase = 4;
 
+/// Hears of each pass that ran.
+using AfterPass = std::function<void(const std::string& pass, const ModuleRef& after)>;
+
 /// Runs the passes of one phase.
 /// Errors: those of the passes; InternalError names the pass after which the module breaks the rules of the IRs.
-ModuleRef run_phase(const Phase& phase, ModuleRef module, const passes::PassContext& ctx);
+ModuleRef run_phase(const Phase& phase, ModuleRef module, const passes::PassContext& ctx, const AfterPass& after = {});
 
 }  // namespace sator::driver

@@ -96,6 +96,7 @@ CompileReport write_compiled(const Program& program, const ModelConfig& config, 
   driver::CompileOptions compile{.target = Target::of_levels(target::levels_for(options.isa)),
                                  .bounds = {{"seq_len", program.limits.prefill_chunk}},
                                  .debug_dump = options.debug_dump,
+                                 .each_pass = options.each_pass,
                                  .source_hash = cache_key(options, program)};
   driver::Compiled compiled = driver::compile(program.module, compile);
   // The text of phase 3 is kept beside the kernels that it became, with the steps that lead there: what else wants to cost

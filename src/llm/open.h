@@ -19,6 +19,7 @@ struct OpenOptions {
   std::optional<fs::path> calibration;  ///< a text, for schemes with static activation scales
   std::string isa = "native";           ///< levels to compile for: "native", "portable", or names
   fs::path debug_dump;                  ///< folder for the module after each phase; compiles anew
+  bool each_pass = false;               ///< and after each pass
   fs::path model_lib;                   ///< a compiled program (compile_model) to run; empty: as needed, kept
   std::optional<fs::path> adapter;      ///< a LoRA (adapter.h) that is added to the checkpoint's weights
   fs::path source;                      ///< folder of the checkpoint; empty: the model's own

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "base/file.h"
@@ -147,6 +148,30 @@ int run(std::vector<std::string> words, std::string& all) {
   const int status = run_app(words, command_table(), in, out, notes);
   all = out.str() + notes.str();
   return status;
+}
+
+// The files stand in the order of the passes, from what was read to what is compiled.
+TEST_F(Programs, EachPassLeavesItsProgram) {
+  std::string all;
+  const std::string file = "examples/programs/filter.py";
+  ASSERT_EQ(run({"build", file, "-o", "f.so", "--debug-dump", "all", "--each-pass"}, all), 0) << all;
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator("all"))
+    if (const std::string name = entry.path().filename().string(); name.starts_with("pass-")) names.insert(name);
+  ASSERT_GT(names.size(), 20U);
+  EXPECT_EQ(*names.begin(), "pass-001-AttachVariableBounds.py");
+  const auto legalized =
+      std::ranges::find_if(names, [](const std::string& s) { return s.ends_with("-LegalizeOps.py"); });
+  ASSERT_NE(legalized, names.end());
+  EXPECT_NE(read_file("all/" + *std::prev(legalized)).find("R.matmul"), std::string::npos);
+  EXPECT_EQ(read_file("all/" + *legalized).find("R.matmul"), std::string::npos);
+  EXPECT_EQ(read_file("all/" + *names.rbegin()), read_file("all/debug-final.py"));
+
+  ASSERT_EQ(run({"opt", file, "--passes", "LegalizeOps,FuseOps", "--debug-dump", "two", "--each-pass"}, all), 0) << all;
+  EXPECT_EQ(read_file("two/pass-002-FuseOps.py"), read_file("two/debug-final.py"));
+  EXPECT_NE(read_file("two/pass-001-LegalizeOps.py"), read_file("two/debug-input.py"));
+  EXPECT_NE(run({"opt", file, "--each-pass"}, all), 0);
+  EXPECT_NE(all.find("--each-pass without --debug-dump"), std::string::npos);
 }
 
 // What a schedule left stays: a rule would have made the loops of `smooth` others.
