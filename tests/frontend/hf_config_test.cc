@@ -89,6 +89,15 @@ TEST(HfConfig, RotarySpellings) {
       linear);
 }
 
+// Source: _compute_dynamic_ntk_parameters of Transformers 5.24 reads no other number of positions.
+TEST(HfConfig, DynamicScalingCountsFromAllPositions) {
+  for (const char* changes :
+       {R"({"rope_scaling":{"type":"dynamic","factor":4}})",
+        R"({"rope_scaling":{"type":"dynamic","factor":4,"original_max_position_embeddings":16}})",
+        R"({"rope_scaling":{"type":"dynamic","factor":4},"original_max_position_embeddings":16})"})
+    EXPECT_EQ(rope_of(changes).scaling.original_positions, 256) << changes;
+}
+
 TEST(HfConfig, RefusesWhatItDoesNotCompute) {
   struct Case {
     const char *base, *changes, *says;
@@ -341,6 +350,8 @@ TEST(HfConfig, MembersThatAFamilyHasOfItsOwn) {
   EXPECT_EQ(mixtral.attention.rope->theta, 1e6);
   EXPECT_EQ(read_with(kLlama, R"({"model_type":"gemma2"})").attention.soft_cap, 50);
   EXPECT_EQ(read_with(kLlama, R"({"model_type":"gemma2"})").final_soft_cap, 30);
+  // Gemma3Attention of Transformers 5.24 keeps the number and passes it on to nothing.
+  EXPECT_EQ(read_with(kLlama, R"({"model_type":"gemma3_text","attn_logit_softcapping":2})").attention.soft_cap, 0);
   EXPECT_EQ(read_with(kLlama, R"({"model_type":"gemma2","final_logit_softcapping":20})").final_soft_cap, 20);
 }
 

@@ -88,7 +88,9 @@ RopeScaling read_scaling(const JsonAt& rope, const JsonAt& config, const ModelCo
     s.kind = Kind::dynamic;
     if (dims < 4) rope.fail(text("stretches ", dims, " rotated elements"), "four or more elements of each head");
     s.factor = read_positive(rope.at("factor"));
-    s.original_positions = read_original(rope, config, model.max_positions);
+    // Transformers 5.24 divides by max_position_embeddings, whatever the file calls the original.
+    s.original_positions = model.max_positions;
+    for (const JsonAt& at : {rope, config}) at.find("original_max_position_embeddings");
   } else if (type == "yarn") {
     s.kind = Kind::yarn;
     s.original_positions = read_original(rope, config, model.max_positions);
