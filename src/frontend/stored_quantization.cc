@@ -143,9 +143,17 @@ StoredQuantization read_compressed(const JsonAt& at) {
 
 /// Refuses what would be arithmetic of its own when the model runs, and layouts that are not read.
 static void refuse_further_arithmetic(const JsonAt& at) {
-  for (const char* key : {"transform_config", "rotation", "adapter", "dynamic"})
+  for (const char* key : {"transform_config", "rotation", "adapter"})
     if (auto given = at.find(key); given && !given->json().empty())
       given->fail("is given, which is not supported", text("no ", key, ", or an empty one"), kOriginal);
+  // GPTQModel's rules for layers: "-:" leaves some out, which the tensors show; others give some another format.
+  if (auto rules = at.find("dynamic"))
+    rules->each_member([](const std::string& rule, const JsonAt& given) {
+      if (!rule.starts_with("-:"))
+        given.fail("gives some layers a format of their own, which is not supported",
+                   "rules \"-:...\" alone, which leave layers out",
+                   kOriginal);
+    });
   if (auto marlin = at.find("is_marlin_format"); marlin && marlin->json() != false)
     marlin->fail("is true, another layout of the codes", "false", kOriginal);
   if (auto packed = at.find("pack_dtype"); packed && packed->json() != "int32")

@@ -91,7 +91,7 @@ std::vector<uint8_t> zero_points(const Layer& l) {
   };
   const int bits = l.how.bits;
   if (l.how.method == Method::packed) {
-    if (bits == 8) {
+    if (l.zeros->dtype == i8) {
       const auto* z = reinterpret_cast<const int8_t*>(l.zeros->bytes.data());
       for (int64_t i = 0; i < l.rows * l.count; ++i) put(i / l.count, i % l.count, static_cast<uint32_t>(z[i] + 128));
       return out;
@@ -161,7 +161,7 @@ Ref<Tensor> packed_codes(const Layer& l, const std::vector<int32_t>& order) {
   const int64_t file_words = words_for(l.cols, bits);
   auto input = [&](int64_t k) -> int64_t { return order.empty() ? k : order[static_cast<size_t>(k)]; };
   for (int64_t row = 0; row < l.rows; ++row, to += out_words) {
-    if (l.how.method == Method::packed && bits == 8) {  // int8 as it is
+    if (l.how.method == Method::packed && l.codes->dtype == i8) {
       const auto* from = reinterpret_cast<const int8_t*>(l.codes->bytes.data()) + row * l.cols;
       for (int64_t k = 0; k < l.cols; ++k) put_code(to, k, 8, static_cast<uint32_t>(from[input(k)] + 128));
     } else if (l.how.method == Method::packed && order.empty()) {
@@ -271,7 +271,6 @@ Layer packed_by_rows(const SafeTensors& all, const std::string& name, const Stor
     fail_layer(codes.name,
                text("has ", l.rows, " outputs of ", l.cols, " inputs"),
                text("inputs in multiples of ", kWordBits));
-  if (words && how.bits == 8) fail_layer(codes.name, "holds 8-bit codes in words", "int-quantized weights for 8 bits");
   l.count = (l.cols + l.group() - 1) / l.group();
   require_shape(codes, codes.shape, words ? std::initializer_list<DType>{i32, u32} : std::initializer_list<DType>{i8});
   require_shape(scales, {l.rows, l.count}, kScaleDTypes);

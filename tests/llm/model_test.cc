@@ -226,6 +226,37 @@ INSTANTIATE_TEST_SUITE_P(Model, StoredCodes,
                            return name;
                          });
 
+// GPTQModel's rules "-:" leave layers out: the tensors say which. Here one holds the values of its codes.
+TEST(Model, LayersThatRulesLeaveOutAreFloats) {
+  const fs::path from = reference_model("quantized/gptq-int4");
+  const std::string layer = "model.layers.1.mlp.down_proj.";
+  const SafeTensors given = SafeTensors::open_folder(from);
+  const Checkpoint checkpoint = Checkpoint::open(from, read_model_config(from));
+  const StoredWeight& codes = checkpoint.get(layer + "weight");
+  const std::vector<float> values = values_of(codes);
+  std::vector<SafeTensor> tensors;
+  for (const SafeTensor& t : given.tensors())
+    if (!t.name.starts_with(layer)) tensors.push_back(t);
+  tensors.push_back(
+      {.name = layer + "weight", .dtype = f32, .shape = codes.shape, .bytes = std::as_bytes(std::span(values))});
+  const TempFolder folder;
+  write_safetensors(folder.path() / "model.safetensors", tensors);
+  Json config = Json::parse(read_file(from / "config.json"));
+  auto write_rule = [&](const char* rule, const Json& as) {
+    config["quantization_config"]["dynamic"] = {{rule, as}};
+    folder.write("config.json", config.dump());
+  };
+  write_rule("-:.*1.mlp.down.*", Json::object());
+  const Scheme own = scheme_for(folder.path(), {});
+  ASSERT_TRUE(own.stored);
+  EXPECT_EQ(own.stored->codes.size(), 13);
+  const fs::path file = from / "expected.safetensors";
+  EXPECT_LE(largest_difference(folder.path(), file, true, {}, own), 2e-5 * largest_logit(file) + 1e-5);
+  write_rule("+:.*up.*", {{"bits", 8}});
+  EXPECT_NE(error_of([&] { read_model_config(folder.path()); }).find("gives some layers a format of their own"),
+            std::string::npos);
+}
+
 /// Folders as MLC-LLM writes them, one for each of its schemes and for other names of layers (tools/make_mlc_references.py).
 class MlcFolders : public testing::TestWithParam<const char*> {};
 TEST_P(MlcFolders, LogitsOfTransformers) {

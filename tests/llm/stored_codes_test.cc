@@ -152,6 +152,56 @@ TEST(StoredCodesErrors, CodesThatAreNoWholeHeads) {
       << error_of([] { cut_by_head("fp8-block", 1, 0, 7); });
 }
 
+/// A folder of int8 codes [out, in] with zero points [out, 1], and the same as compressed-tensors packs them: four in a word, from
+/// its low byte on, 128 added to each; zero points [out / 4, 1].
+std::vector<StoredWeight> int8_codes(const TempFolder& folder, bool in_words) {
+  const fs::path from = reference_data("models/quantized/packed-int8");
+  Json config = parse_json(read_file(from / "config.json"), "config.json");
+  Json& said = config["quantization_config"];
+  said["format"] = in_words ? "pack-quantized" : "int-quantized";
+  for (Json& group : said["config_groups"]) group["weights"]["symmetric"] = false;
+  folder.write("config.json", config.dump());
+  const SafeTensors given = SafeTensors::open_folder(from);
+  std::vector<SafeTensor> tensors;
+  std::vector<std::vector<std::byte>> bytes;
+  auto add = [&](const std::string& name, std::vector<std::byte> codes, std::vector<int64_t> shape, size_t dim) {
+    for (std::byte& code : codes) code ^= in_words ? std::byte{128} : std::byte{0};
+    if (in_words) shape[dim] /= 4;
+    bytes.push_back(std::move(codes));
+    tensors.push_back({.name = name, .dtype = in_words ? i32 : i8, .shape = shape, .bytes = bytes.back()});
+  };
+  for (const SafeTensor& t : given.tensors()) {
+    if (t.dtype != i8) {
+      tensors.push_back(t);
+      continue;
+    }
+    const std::string layer = t.name.substr(0, t.name.rfind('.'));
+    add(layer + (in_words ? ".weight_packed" : ".weight"), {t.bytes.begin(), t.bytes.end()}, t.shape, 1);
+    std::vector<std::byte> zeros(static_cast<size_t>(t.shape[0]));
+    for (size_t i = 0; i < zeros.size(); ++i) zeros[i] = static_cast<std::byte>(static_cast<int>(i * 7 % 23) - 11);
+    add(layer + ".weight_zero_point", std::move(zeros), {t.shape[0], 1}, 0);
+  }
+  write_safetensors(folder.path() / "model.safetensors", tensors);
+  return weights_with_codes(SafeTensors::open_folder(folder.path()), read_model_config(folder.path()));
+}
+
+// Source: pack_to_int32 of compressed-tensors.
+TEST(StoredCodes, EightBitsInWordsAreInt8) {
+  const TempFolder plain, packed;
+  const std::vector<StoredWeight> bytes = int8_codes(plain, false), words = int8_codes(packed, true);
+  ASSERT_EQ(bytes.size(), words.size());
+  int codes = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    EXPECT_EQ(bytes[i].name, words[i].name);
+    EXPECT_EQ(bytes[i].format, words[i].format);
+    if (!bytes[i].format) continue;
+    EXPECT_TRUE(bytes[i].format->asymmetric);
+    EXPECT_EQ(values_of(bytes[i]), values_of(words[i])) << bytes[i].name;
+    ++codes;
+  }
+  EXPECT_EQ(codes, 14);
+}
+
 // The values of the published formats: the largest, the least normal and the least of all, with their signs.
 TEST(StoredCodes, ValuesOfSmallFloats) {
   const std::vector<float>&e4m3 = values_of(Codebook::e4m3), &e5m2 = values_of(Codebook::e5m2);
