@@ -9,6 +9,7 @@
 #include "frontend/gguf_model.h"
 #include "frontend/mlc_config.h"
 #include "frontend/stored_quantization.h"
+#include "frontend/text_part.h"
 #include "frontend/tied_head.h"
 #include "frontend/token_ids.h"
 #include "frontend/unread_keys.h"
@@ -90,7 +91,8 @@ static DType dtype_of(const JsonAt& config) {
 }
 
 /// What the tree of a config.json says. Errors: as of read_model_config.
-static ModelConfig model_config_of(const Json& tree, const std::string& source) {
+static ModelConfig model_config_of(const Json& whole, const std::string& source) {
+  const Json tree = config_of_text_part(whole, source);
   JsonReads reads;
   JsonAt config(tree, source, &reads);
   ModelConfig model;
@@ -101,7 +103,8 @@ static ModelConfig model_config_of(const Json& tree, const std::string& source) 
     if (row.model_type == model.model_type) family = &row;
   if (!family)
     type.fail(text("is ", string_literal(model.model_type), ", a model that is not supported"),
-              text("one of ", join(supported_model_types(), ", ")));
+              text("one of ", join(supported_model_types(), ", "), "; of gemma3 its text part"),
+              hint_of_text_part(tree));
   if (auto quantized = config.find("quantization_config")) model.quantization = read_stored_quantization(*quantized);
   model.dtype = dtype_of(config);
   model.vocab_size = families::read_size(config, {"vocab_size"});

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "frontend/hf_config.h"
+#include "frontend/text_part.h"
 
 namespace sator {
 
@@ -112,7 +113,7 @@ Json mlc_chat_config(const fs::path& folder, const MlcConfigOptions& options,
   const ModelConfig config = read_model_config(folder);
   const GenerationConfig generation = read_generation_config(folder);
   const fs::path file = folder / "config.json";
-  Json model = parse_json(read_regular_file(file), file.string());
+  Json model = config_of_text_part(parse_json(read_regular_file(file), file.string()), file.string());
   const int64_t context = options.context_window_size.value_or(config.max_positions);
   if (context < 1 || context > config.max_positions)
     fail({.what = text("a context window of ", context, " tokens is asked for"),

@@ -249,6 +249,36 @@ SafeTensors SafeTensors::open_folder(const fs::path& folder) {
   return result;
 }
 
+SafeTensors SafeTensors::of_text_part() const {
+  // The names that Transformers 4 wrote and 5 writes.
+  constexpr std::pair<std::string_view, std::string_view> kText[] = {{"language_model.model.", "model."},
+                                                                     {"language_model.lm_head.", "lm_head."},
+                                                                     {"model.language_model.", "model."}};
+  constexpr std::string_view kPictures[] = {
+      "vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector."};
+  auto starts = [](std::string_view name) {
+    return [name](std::string_view start) { return name.starts_with(start); };
+  };
+  if (std::ranges::none_of(tensors_, [](const SafeTensor& t) {
+        return t.name.starts_with("language_model.") || t.name.starts_with("model.language_model.");
+      }))
+    return *this;
+  SafeTensors out;
+  out.metadata_ = metadata_;
+  out.files_ = files_;
+  for (SafeTensor tensor : tensors_) {
+    if (std::ranges::any_of(kPictures, starts(tensor.name))) continue;
+    for (const auto& [theirs, own] : kText)
+      if (tensor.name.starts_with(theirs)) {
+        tensor.name = text(own, tensor.name.substr(theirs.size()));
+        break;
+      }
+    out.tensors_.push_back(std::move(tensor));
+  }
+  out.index_names();
+  return out;
+}
+
 const SafeTensor* SafeTensors::find(std::string_view name) const {
   auto found = by_name_.find(name);
   return found == by_name_.end() ? nullptr : &tensors_[found->second];

@@ -50,6 +50,12 @@ class SafeTensors {
   /// lies in another shard than listed; two shards hold the same name.
   static SafeTensors open_folder(const fs::path& folder);
 
+  /// Of a model of texts and pictures: the tensors of the text part, named as a text model's own (`model.x` for
+  /// `language_model.model.x` and `model.language_model.x`, `lm_head.x` for `language_model.lm_head.x`), without those of
+  /// pictures. Any other model's as they are.
+  /// Errors: two tensors get one name.
+  SafeTensors of_text_part() const;
+
   /// In the order of their bytes, shard after shard.
   const std::vector<SafeTensor>& tensors() const { return tensors_; }
   const SafeTensor* find(std::string_view name) const;

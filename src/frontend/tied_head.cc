@@ -18,7 +18,7 @@ static const SafeTensor* find_weight(const SafeTensors& tensors, const std::stri
 
 bool has_head_of_its_own(const fs::path& folder, const TensorNames& names) {
   try {
-    const SafeTensors tensors = SafeTensors::open_folder(folder);
+    const SafeTensors tensors = SafeTensors::open_folder(folder).of_text_part();
     const SafeTensor* head = find_weight(tensors, names.head);
     const SafeTensor* embedding = find_weight(tensors, names.embedding);
     if (!head || !embedding) return false;

@@ -90,7 +90,7 @@ Checkpoint Checkpoint::open_mlc(const fs::path& folder, const ModelConfig& confi
 Checkpoint Checkpoint::open(const fs::path& folder, const ModelConfig& config) {
   if (GgufFile::is_named_so(folder)) return open_gguf(folder, config);
   if (const MlcScheme* scheme = mlc_checkpoint_scheme(folder)) return open_mlc(folder, config, *scheme);
-  const SafeTensors tensors = SafeTensors::open_folder(folder);
+  const SafeTensors tensors = SafeTensors::open_folder(folder).of_text_part();
   if (!config.quantization) return of(tensors, config.names.expert_stacks);
   Checkpoint out;
   out.files_ = tensors.files();

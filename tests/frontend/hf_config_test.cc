@@ -98,6 +98,35 @@ TEST(HfConfig, DynamicScalingCountsFromAllPositions) {
     EXPECT_EQ(rope_of(changes).scaling.original_positions, 256) << changes;
 }
 
+// As google/gemma-3-4b-it has it: most sizes are those of Transformers' class.
+TEST(HfConfig, TheTextPartOfAModelOfPictures) {
+  Json file = Json::parse(R"({"architectures":["Gemma3ForConditionalGeneration"],"boi_token_index":255999,
+    "eoi_token_index":256000,"eos_token_id":[1,106],"image_token_index":262144,"initializer_range":0.02,
+    "mm_tokens_per_image":256,"model_type":"gemma3","torch_dtype":"bfloat16","transformers_version":"4.50.0.dev0",
+    "text_config":{"hidden_size":2560,"intermediate_size":10240,"model_type":"gemma3_text","num_hidden_layers":34,
+      "rope_scaling":{"factor":8.0,"rope_type":"linear"},"sliding_window":1024},
+    "vision_config":{"hidden_size":1152,"image_size":896,"model_type":"siglip_vision_model"}})");
+  const ModelConfig model = read_with(file.dump().c_str(), "{}");
+  EXPECT_EQ(model.model_type, "gemma3_text");
+  EXPECT_EQ(model.vocab_size, 262208);
+  EXPECT_EQ(model.layers, 34);
+  EXPECT_EQ(model.attention.heads, 8);
+  EXPECT_EQ(model.attention.kv_heads, 4);
+  EXPECT_EQ(model.attention.head_dim, 256);
+  EXPECT_EQ(model.attention.window, 1024);
+  EXPECT_EQ(model.attention.rope->scaling.factor, 8);
+  EXPECT_EQ(model.eos_token_ids, (std::vector<int64_t>{1, 106}));
+  EXPECT_EQ(model.dtype, bf16);
+  auto error_with = [&](const char* changes) { return error_of([&] { read_with(file.dump().c_str(), changes); }); };
+  EXPECT_NE(error_with(R"({"text_config":null})").find("has no \"text_config\""), std::string::npos);
+  EXPECT_NE(error_with(R"({"text_config":{"model_type":"llama"}})").find("text_config.model_type is \"llama\""),
+            std::string::npos);
+  EXPECT_NE(error_with(R"({"wormhole":3})").find("wormhole is 3"), std::string::npos);
+  EXPECT_NE(
+      error_with(R"({"model_type":"llava"})").find("its text part is a gemma3_text, which runs where it is saved"),
+      std::string::npos);
+}
+
 TEST(HfConfig, RefusesWhatItDoesNotCompute) {
   struct Case {
     const char *base, *changes, *says;

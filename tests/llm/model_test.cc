@@ -226,6 +226,30 @@ INSTANTIATE_TEST_SUITE_P(Model, StoredCodes,
                            return name;
                          });
 
+// The text part of a model of pictures, by the names that Transformers 4 wrote, and those that 5 has.
+TEST(Model, TheTextPartOfAModelOfPictures) {
+  const fs::path from = reference_model("families/gemma3"), file = from / "expected.safetensors";
+  const TempFolder folder;
+  folder.write("config.json",
+               Json{{"model_type", "gemma3"},
+                    {"vision_config", {{"hidden_size", 16}}},
+                    {"text_config", Json::parse(read_file(from / "config.json"))}}
+                   .dump());
+  for (const char* prefix : {"language_model.model.", "model.language_model."}) {
+    std::vector<SafeTensor> tensors;
+    const SafeTensors given = SafeTensors::open_folder(from);
+    for (SafeTensor t : given.tensors()) {
+      ASSERT_TRUE(t.name.starts_with("model.")) << t.name;
+      t.name = prefix + t.name.substr(6);
+      tensors.push_back(std::move(t));
+    }
+    tensors.push_back(tensors.front());
+    tensors.back().name = "vision_tower.vision_model.head.probe";
+    write_safetensors(folder.path() / "model.safetensors", tensors);
+    EXPECT_LE(largest_difference(folder.path(), file, true), 2e-5 * largest_logit(file) + 1e-5) << prefix;
+  }
+}
+
 // GPTQModel's rules "-:" leave layers out: the tensors say which. Here one holds the values of its codes.
 TEST(Model, LayersThatRulesLeaveOutAreFloats) {
   const fs::path from = reference_model("quantized/gptq-int4");
