@@ -1,15 +1,20 @@
 #include "llm/open.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/build_id.h"
 #include "base/digest.h"
 #include "base/json.h"
+#include "base/temporary.h"
 #include "base/trust.h"
 #include "codegen/llvm.h"
 #include "driver/compile.h"
@@ -91,8 +96,13 @@ std::string activations_of_mlc(const fs::path& folder) {
   return scheme->kind == MlcScheme::Kind::tensor || scheme->name.ends_with("static_activation") ? "static" : "dynamic";
 }
 
-CompileReport write_compiled(const Program& program, const ModelConfig& config, const OpenOptions& options,
-                             const fs::path& path) {
+/// A program's kernels, and what is written beside them.
+struct CompiledProgram {
+  driver::CompileOptions options;
+  driver::Compiled compiled;
+};
+
+CompiledProgram compiled_of(const Program& program, const ModelConfig& config, const OpenOptions& options) {
   driver::CompileOptions compile{.target = Target::of_levels(target::levels_for(options.isa)),
                                  .bounds = {{"seq_len", program.limits.prefill_chunk}},
                                  .debug_dump = options.debug_dump,
@@ -114,30 +124,68 @@ CompileReport write_compiled(const Program& program, const ModelConfig& config, 
                    {"phase3", relax::to_script(*compiled.phase3)},
                    {"kernels", kernels}};
   compile.metadata_json = metadata.dump();
-  driver::write_library(compiled, compile, path);
+  return {std::move(compile), std::move(compiled)};
+}
+
+CompileReport report_of(driver::Compiled compiled) {
   CompileReport report{.schedules = std::move(compiled.schedules)};
   for (const auto& [name, func] : compiled.final->functions)
     if (auto plan = passes::memory_plan(*func)) report.memory.emplace(name, *plan);
   return report;
 }
 
+/// The library of a program, and the folder that goes with it where it cannot be kept: a loaded library needs its file no longer.
+struct Library {
+  fs::path path;
+  std::unique_ptr<TemporaryFolder> temporary;
+};
+
+/// Why the system lets nothing be written into a cache's folder, which is made where it is missing; nothing: it does.
+/// Errors: other users could change what is in the folder.
+std::optional<std::string> cannot_write_into(const fs::path& folder) {
+  try {
+    make_private_folder(folder, text("a library from ", folder.string()));
+  } catch (const Error& e) {
+    std::error_code unknown;
+    if (fs::exists(folder, unknown)) throw;
+    return e.reason.what;
+  }
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
+  return text("cannot write ", folder.string(), ": ", std::strerror(errno));
+}
+
 /// The library of a program, compiled if the cache does not have it, or has it damaged.
 ///   what   "run", "observe": part of the entry's name
-fs::path library_of(const fs::path& folder, const std::string& what, const Program& program, const OpenOptions& options,
-                    double& compile_s) {
+Library library_of(const fs::path& folder, const std::string& what, const Program& program, const OpenOptions& options,
+                   double& compile_s) {
   const FileCache cache = model_cache();
-  make_private_folder(cache.folder(), text("a library from ", cache.folder().string()));
+  std::optional<std::string> problem = cannot_write_into(cache.folder());
   const std::string model = fs::canonical(folder).filename().string();
   const fs::path path = cache.path_of(text(model, "-", options.scheme.name, "-", what), cache_key(options, program));
   const auto damaged = [&](const std::string& remark) { say(options, remark); };
-  if (options.debug_dump.empty() && cache.find(path, damaged)) return path;
-  FileCache::free_place(path);  // before the long work
+  if (options.debug_dump.empty() && cache.find(path, damaged)) return {path, nullptr};
+  if (!problem) FileCache::free_place(path);  // before the long work
   Clock clock;
   say(options, text("compiling ", model, " for ", options.scheme.name));
-  write_compiled(program, read_model_config(folder), options, path);
-  cache.prune(cache_limit_bytes(), kCacheKeeps);
+  const CompiledProgram made = compiled_of(program, read_model_config(folder), options);
+  if (!problem) try {
+      driver::write_library(made.compiled, made.options, path);
+      cache.prune(cache_limit_bytes(), kCacheKeeps);
+    } catch (const Error& e) {
+      problem = e.reason.what;
+    }
+  Library library{path, nullptr};
+  if (problem) {
+    library.temporary = std::make_unique<TemporaryFolder>();
+    library.path = library.temporary->path() / path.filename();
+    driver::write_library(made.compiled, made.options, library.path);
+    say(options,
+        text("the compiled model and its weights are not kept for the next start: ",
+             *problem,
+             "; SATOR_HOME names another folder"));
+  }
   compile_s = clock.seconds();
-  return path;
+  return library;
 }
 
 /// What a given library says of itself.
@@ -416,8 +464,11 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& given) {
   if (!options.scheme.remark.empty()) say(options, options.scheme.remark);
   model.limits = facts ? facts->limits : program.limits;
   if (facts) require_same_graph(*facts, options, model.config, program);
-  model.model_lib = facts ? options.model_lib : library_of(folder, "run", program, options, model.compile_s);
+  const Library library =
+      facts ? Library{options.model_lib, nullptr} : library_of(folder, "run", program, options, model.compile_s);
+  model.model_lib = library.path;
   model.vm = machine_of(model.model_lib, options);
+  if (library.temporary) options.keep_weights = false;
   load_weights(model, folder, options, weights, program);
   model.size = weights.size(program.params);
   model.specs = std::move(program.params);
@@ -522,7 +573,9 @@ WeightSize convert_weights(const fs::path& folder, const OpenOptions& options, c
 
 CompileReport compile_model(const fs::path& folder, const OpenOptions& options, const fs::path& out) {
   const Program program = program_of(folder, options);
-  return write_compiled(program, read_model_config(folder), options, out);
+  CompiledProgram made = compiled_of(program, read_model_config(folder), options);
+  driver::write_library(made.compiled, made.options, out);
+  return report_of(std::move(made.compiled));
 }
 
 std::vector<int32_t> token_stream_of(const fs::path& folder, const std::string& content, const std::string& source,
@@ -549,7 +602,8 @@ ActivationRanges calibrate(const fs::path& folder, const fs::path& text_file, co
   std::vector<std::string> layers;
   Program program = build_observer(config, exact.program, layers);
   double compile_s = 0;
-  auto vm = machine_of(library_of(folder, "observe", program, exact, compile_s), options);
+  const Library library = library_of(folder, "observe", program, exact, compile_s);
+  auto vm = machine_of(library.path, options);
   const ActivationRanges none;
   Value params = run_transform(*vm, weights.params(program.params, none, 1), program.params.size());
   std::vector<int32_t> stream = token_stream_of(folder, text_file);

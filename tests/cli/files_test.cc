@@ -178,6 +178,47 @@ TEST(Files, NothingIsLoadedFromWhereOthersCanWrite) {
   EXPECT_EQ(program.run(with_library).status, 1);
 }
 
+// Where nothing can be kept, what was compiled is loaded from a temporary folder, which goes.
+TEST(Files, AHomeThatCannotBeWritten) {
+  TempFolder folder;
+  Program program(folder);
+  fs::create_symlink("/proc", folder.path() / "home");  // where nobody makes a folder
+  const fs::path validation = kExample / "validation.txt";
+  for (const std::vector<std::string>& args :
+       {kGenerate, {"perplexity", kExample.string(), "--text", validation.string(), "--windows", "1"}}) {
+    const Ended ended = program.run(args);
+    EXPECT_EQ(ended.status, 0) << ended.notes;
+    const std::string remark = "not kept for the next start: cannot write " + (folder.path() / "home/models").string();
+    const size_t at = ended.notes.find(remark);
+    ASSERT_NE(at, std::string::npos) << ended.notes;
+    EXPECT_NE(ended.notes.find("SATOR_HOME names another folder"), std::string::npos) << ended.notes;
+    EXPECT_EQ(ended.notes.find("not kept", at + 8), std::string::npos) << ended.notes;
+  }
+  EXPECT_TRUE(fs::is_empty(folder.path() / "tmp"));
+}
+
+// A disk that is full, or read-only.
+TEST(Files, AHomeWithoutRoom) {
+  for (const auto& [options, says] : {std::pair{"size=300k", "No space left"}, {"ro", "Read-only file system"}}) {
+    TempFolder folder;
+    Program program(folder);
+    const std::string in_mount = text("unshare -rm sh -c 'mount -t tmpfs -o ", options, " sator home && \"$@\"' sh ");
+    fs::create_directory(folder.path() / "home");
+    const std::string begin =
+        text("cd '", folder.path().string(), "' && export SATOR_HOME=$PWD/home TMPDIR=$PWD/tmp && ");
+    if (std::system((begin + in_mount + "true 2> none.txt").c_str()) != 0)
+      GTEST_SKIP() << "no file system can be mounted";
+    std::string command = begin + in_mount + SATOR_PROGRAM;
+    for (const std::string& word : kGenerate) command += text(" '", word, "'");
+    EXPECT_EQ(std::system((command + " > out.txt 2> notes.txt").c_str()), 0);
+    const std::string notes = read_file(folder.path() / "notes.txt");
+    EXPECT_NE(notes.find("not kept for the next start: cannot write"), std::string::npos) << notes;
+    EXPECT_NE(notes.find(says), std::string::npos) << notes;
+    EXPECT_NE(read_file(folder.path() / "out.txt"), "");
+    EXPECT_TRUE(fs::is_empty(folder.path() / "tmp"));
+  }
+}
+
 // Without $HOME and $SATOR_HOME the cache was a folder in /tmp that anyone could guess.
 TEST(Files, WithoutAHomeNoSharedFolderIsUsed) {
   TempFolder folder;
