@@ -321,12 +321,13 @@ class ShapeLowerer {
       }
       RExpr value = lower_sizes(m->value, out);
       std::string where = text(name_, ": match_cast of ", m->var->name);
-      if (auto pair = compared_sizes(*m)) {
+      const auto pair = compared_sizes(*m);
+      if (pair) {
         where = text(name_, ": ", m->var->name, "\n", size_text(pair->first), " == ", size_text(pair->second));
         checked_.push_back(*pair);
       }
       std::set<const Var*> before = defined_;
-      check(value, m->sinfo, where, out);
+      if (!pair) check(value, m->sinfo, where, out);
       match_sizes(value, m->sinfo, where, out);
       compute_derived(out);
       std::ranges::set_difference(defined_, before, std::inserter(cast_sizes_, cast_sizes_.end()));

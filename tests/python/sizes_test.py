@@ -88,6 +88,18 @@ def slice_scattered(x, src):
     return out
 
 
+def take_gradient(grad, x, indices):
+    out = np.zeros_like(x)
+    np.add.at(out, indices, grad)
+    return out
+
+
+def nll_gradient(grad, x, targets, weights):
+    out = np.zeros_like(x)
+    out[np.arange(len(targets)), targets] = -weights[targets] / weights[targets].sum() * grad
+    return out
+
+
 def multinomial(prob, uniform, rows):
     sums = np.cumsum(prob, 1)[rows[:, 0]]
     return np.minimum((sums <= uniform).sum(1, keepdims=True), prob.shape[1] - 1)
@@ -97,6 +109,7 @@ X = floats(4, 8)
 IMAGE = floats(1, 8, 3, 2)
 QUERY = floats(1, 3, 2, 4)
 PROBABILITIES = np.array([[0.25, 0.25, 0.5], [0.5, 0.25, 0.25]], "float32")
+HALF = np.array(0.5, "float32")
 NM, PQ = ("n", "m"), ("p", "q")
 
 # expression; symbolic shapes; arguments that fit; NumPy's result; arguments that do not fit; what the refusal names.
@@ -170,6 +183,10 @@ CASES = [
      (X, np.arange(3)), "n == p does not hold: 4 and 3"),
     ("R.nn.pixel_shuffle(a0, 2)", ((1, "c", 3, 2),), (IMAGE,), lambda x: pixel_shuffle(x, 2), (floats(1, 5, 3, 2),),
      "c % 4 == 0 does not hold: 1 and 0"),
+    ("R.grad.take_backward(a0, a1, a2, axis=0)", (PQ, NM, ("k",)), (floats(2, 8), X, np.array([3, 1])), take_gradient,
+     (floats(3, 8), X, np.array([3, 1])), "p == k does not hold: 3 and 2"),
+    ("R.grad.nll_loss_backward(a0, a1, a2, a3)", ((), NM, ("p",), ("q",)), (HALF, X, np.arange(4), positive(8)),
+     nll_gradient, (HALF, X, np.arange(3), positive(8)), "p == n does not hold: 3 and 4"),
     ("R.topk(a0, k=3, ret_type='values')", (NM,), (X,), lambda x: -np.sort(-x)[:, :3], (floats(4, 2),),
      "does not hold: 2 and 3"),
     ("R.multinomial_from_uniform(a0, a1, a2)", (NM, ("p", 1), ("r", 1)),

@@ -110,11 +110,41 @@ RExpr legalize_nll_loss_backward(const RCallRef& call, BlockBuilder& b) {
       /*keeps_unread=*/true);
 }
 
+/// Errors: input i is known to have another shape than the one wanted.
+void need_extents(const CallInfo& in, size_t i, const std::vector<Expr>& wanted) {
+  const auto own = explicit_shape(in.tensor(i));
+  if (!own) return;
+  bool fits = own->size() == wanted.size();
+  for (size_t d = 0; fits && d < wanted.size(); ++d) fits = !in.differ((*own)[d], wanted[d]);
+  if (!fits)
+    in.fail({.what = text(in.op().inputs[i].name, " has the shape (", join(*own, ", "), ")"),
+             .needs = text("(", join(wanted, ", "), ")"),
+             .hint = "check the shapes of the forward op"});
+}
+
+/// The predictions' struct info. Weights are read by the targets' classes, which the program itself checks.
+StructInfo infer_nll_loss_backward(const LossAttrs& a, const CallInfo& in) {
+  const auto p = explicit_shape(in.tensor(1));
+  if (!p || p->empty()) return in.info(1);
+  std::vector<Expr> targets;
+  for (size_t d = 0; d < p->size(); ++d)
+    if (d != (p->size() == 1 ? 0 : 1)) targets.push_back((*p)[d]);
+  need_extents(in, 2, targets);
+  if (a.reduction == "none") need_extents(in, 0, targets);
+  return in.info(1);
+}
+
 StructInfo infer_take_backward(const TakeGradAttrs& a, const CallInfo& in) {
   const TensorInfo &x = in.tensor(1), &indices = in.tensor(2);
   if (indices.ndim >= 0) in.need_rank(2, 1);
   if (a.axis && x.ndim >= 0) in.axis(*a.axis, x.ndim);
   if (!a.axis && x.ndim >= 0) in.need_rank(1, 1);
+  auto taken = explicit_shape(x);
+  const auto count = explicit_shape(indices);
+  if (taken && count) {
+    (*taken)[static_cast<size_t>(in.axis(a.axis.value_or(0), x.ndim))] = count->front();
+    need_extents(in, 0, *taken);
+  }
   return ref(x);
 }
 /// The gradient of take: each row of the gradient is added where it was taken. An index outside of x is an error of the program.
