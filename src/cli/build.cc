@@ -60,6 +60,7 @@ void run(const BuildArguments& a, Streams& io) {
   for (const std::string& file : a.schedules) schedules.push_back({read_file(file), file});
   driver::CompileOptions options{
       .target = Target::parse(a.target), .bounds = bounds_of(a.bounds), .default_schedules = a.rules != "none"};
+  check_bounds(options.bounds, *module);
   options.each_pass = each_pass_of(a.each_pass, a.debug_dump);
   if (a.debug_dump) options.debug_dump = *a.debug_dump;
   const bool is_gpu = target::nvidia_gpu(options.target.config()).has_value();

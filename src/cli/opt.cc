@@ -57,6 +57,7 @@ void run(const OptArguments& a, Streams& io) {
   driver::AfterPass after;
   if (each_pass_of(a.each_pass, a.debug_dump)) after = driver::pass_writer(*a.debug_dump);
   ModuleRef module = read_program(*a.file, io.in);
+  check_bounds(ctx.bounds, *module);
   auto dump = [&](const char* name) {
     if (a.debug_dump) write_file(std::filesystem::path(*a.debug_dump) / name, relax::to_script(*module) + "\n");
   };

@@ -4,9 +4,13 @@
 #include <istream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/file.h"
+#include "ir/visit.h"
+#include "relax/nodes.h"
 #include "relax/parse.h"
+#include "tir/nodes.h"
 
 namespace sator::cli {
 
@@ -56,6 +60,32 @@ std::map<std::string, int64_t> bounds_of(const std::vector<std::string>& given) 
                        {.what = "--bounds",
                         .needs = "NAME=NUMBER, the largest value of a symbolic size",
                         .hint = "as in --bounds seq_len=512,batch=8"});
+}
+
+void check_bounds(const std::map<std::string, int64_t>& bounds, const Module& program) {
+  if (bounds.empty()) return;
+  std::set<std::string> names;
+  for (const auto& [name, func] : program.functions) {
+    auto add = [&](const NodeRef& part) {
+      for (const VarRef& v : vars_in(part))
+        if (v->dtype.is_int()) names.insert(v->name);
+    };
+    if (const relax::Function* f = func.as<relax::Function>()) {
+      walk(f->body, [&](const relax::RVar& v) { add(v.sinfo); });
+      for (const relax::RVarRef& p : f->params) add(p->sinfo);
+    } else if (const tir::PrimFunc* p = func.as<tir::PrimFunc>()) {
+      for (const VarRef& v : p->params)
+        if (v->dtype.is_int()) names.insert(v->name);
+      for (const auto& [param, buffer] : p->buffer_map)
+        for (const Expr& extent : buffer->shape) add(extent);
+    }
+  }
+  for (const auto& [name, bound] : bounds)
+    if (!names.contains(name))
+      fail({.what = text("--bounds ", name, "=", bound, ": the program has no size ", name),
+            .needs = names.empty() ? std::string("symbolic sizes, and the program has none")
+                                   : text("one of ", join(std::vector<std::string>(names.begin(), names.end()), ", ")),
+            .hint = "correct the name, or leave it out"});
 }
 
 Json json_of(const rules::AppliedSchedule& s) {

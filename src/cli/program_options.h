@@ -25,6 +25,8 @@ std::map<std::string, int64_t> named_numbers(const std::vector<std::string>& giv
 
 /// --bounds.
 std::map<std::string, int64_t> bounds_of(const std::vector<std::string>& given);
+/// Errors: a bound of a size that the program does not have.
+void check_bounds(const std::map<std::string, int64_t>& bounds, const Module& program);
 
 /// --each-pass. Errors: it is given without --debug-dump.
 bool each_pass_of(bool given, const std::optional<std::string>& debug_dump);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "passes/attach.h"
 #include "relax/nodes.h"
 #include "relax/struct_info.h"
 #include "tir/nodes.h"
@@ -177,7 +178,14 @@ class Binder {
       if (places_[i]) check_sizes(i);
     for (size_t i = 0; i < places_.size(); ++i)
       if (!places_[i]) call_.leaves[i] = zeros(signature_.params[i]);
-    for (const auto& [var, bound] : bound_) call_.sizes[var->name] = bound.value;
+    for (const auto& [var, bound] : bound_) {
+      call_.sizes[var->name] = bound.value;
+      const auto most = signature_.bounds.find(var->name);
+      if (most != signature_.bounds.end() && bound.value > most->second)
+        refuse(text(var->name, " = ", bound.value, " by ", bound.by, " is above its upper bound ", most->second),
+               text("sizes within the bounds that the program was built with: ", var->name, " <= ", most->second),
+               text("build it again with --bounds ", var->name, "=", bound.value));
+    }
     return std::move(call_);
   }
 
@@ -465,6 +473,7 @@ Signature signature_of(const Module& module, const std::string& function) {
   const Func& func = module.functions.at(function);
   if (const auto* program = func.as<tir::PrimFunc>()) return of_program(*program, function);
   Signature out{.function = function};
+  out.bounds = passes::noted_bounds(*func.as<relax::Function>());
   for (const relax::RVarRef& param : func.as<relax::Function>()->params)
     add_parts(param->sinfo, param->name, function, out.params);
   return out;

@@ -30,6 +30,7 @@ struct Signature {
   std::string function;
   bool is_tensor_program = false;  ///< results are parameters; else they are returned
   std::vector<Parameter> params;
+  std::map<std::string, int64_t> bounds;  ///< the largest values of symbolic sizes that the function was built for
 };
 
 /// Of a tensor program, a parameter is read if a load stands before the first store to it, and written if there is a store;
@@ -63,7 +64,7 @@ struct PreparedCall {
 /// Puts inputs to the parameters. Results of a tensor program that are not given start as zeros.
 ///   sizes   of symbolic sizes that no input binds
 /// Errors: a name that no parameter has, or twice; too many inputs; a parameter without an input; another dtype, rank or
-/// extent than the parameter has, with the sizes bound so far and by which input; a size that nothing binds.
+/// extent than the parameter has, with the sizes bound so far and by which input; a size that nothing binds, or above its bound.
 PreparedCall prepare(const Signature& signature, std::vector<GivenInput> given,
                      const std::map<std::string, int64_t>& sizes = {});
 

@@ -138,8 +138,8 @@ static int open_library(const fs::path& path) {
   const std::string why = fd < 0 ? std::strerror(errno) : "it is no file";
   if (fd >= 0) ::close(fd);
   fail({.what = text("model library ", path.string(), " cannot be loaded: ", why),
-        .needs = "a library that `sator compile` wrote",
-        .hint = "check the path, or compile the model again"});
+        .needs = "a library that `sator build` or `sator compile` wrote",
+        .hint = "check the path, or write it again"});
 }
 
 Ref<ModelLibrary> ModelLibrary::open(const std::filesystem::path& path) {

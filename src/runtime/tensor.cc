@@ -61,7 +61,9 @@ void require_inside(const Storage& storage, int64_t byte_offset, int64_t size_by
                        " does not fit a storage of ",
                        storage.size_bytes(),
                        " bytes"),
-          .needs = "offset + size <= size of the storage"});
+          .needs = "offset + size <= size of the storage",
+          .hint = "a size above the upper bound that the program was built with (--bounds) asks for more memory than "
+                  "is planned"});
   if (size_bytes > 0 && (reinterpret_cast<uintptr_t>(storage.data()) + static_cast<uintptr_t>(byte_offset)) %
                                 static_cast<uintptr_t>(alignment) !=
                             0)

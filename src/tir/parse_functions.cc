@@ -278,7 +278,8 @@ Value fn_handle(Evaluator& ev, const Expression& call) {
 Value fn_range(Evaluator& ev, const Expression& call) {
   Arguments a(ev, call, {"begin", "end"});
   Expr begin = a.expr("begin"), end = a.expr("end");
-  return NodeRef(make<Range>(begin, is_zero(begin) ? end : end - begin));
+  return ev.located(call.place,
+                    [&]() -> Value { return NodeRef(make<Range>(begin, is_zero(begin) ? end : end - begin)); });
 }
 Value fn_meta_var(Evaluator& ev, const Expression& call) {
   return MetaVar{std::make_shared<Value>(Arguments(ev, call, {"value"}).need("value"))};

@@ -174,6 +174,23 @@ TEST_F(Programs, EachPassLeavesItsProgram) {
   EXPECT_NE(all.find("--each-pass without --debug-dump"), std::string::npos);
 }
 
+TEST_F(Programs, ASizeAboveItsBoundIsNamed) {
+  std::string all;
+  write_file("b.py", R"(
+@R.function
+def main(x: R.Tensor(("n", 4), "float32")):
+    return R.exp(R.exp(x))
+)");
+  ASSERT_EQ(run({"build", "b.py", "-o", "b.so", "--bounds", "n=8"}, all), 0) << all;
+  for (const int64_t n : {8, 9}) {
+    runtime::write_npy("x.npy", *Tensor::empty({n, 4}, f32));
+    EXPECT_EQ(run({"run", "b.so", "--input", "x.npy"}, all) == 0, n == 8) << all;
+  }
+  EXPECT_NE(all.find("n = 9 by x"), std::string::npos) << all;
+  EXPECT_NE(all.find("above its upper bound 8"), std::string::npos) << all;
+  EXPECT_NE(all.find("build it again with --bounds n=9"), std::string::npos) << all;
+}
+
 // What a schedule left stays: a rule would have made the loops of `smooth` others.
 TEST_F(Programs, SchedulesOfTheUserStay) {
   std::string all;

@@ -10,7 +10,7 @@ namespace sator::codegen {
 void unsupported(const std::string& what) {
   fail({.what = text("machine code has no form for ", what),
         .needs = "a program that a kernel for a CPU can do (docs/passes.md: the stage machine)",
-        .hint = "write it in another way, or run the program by the interpreter"});
+        .hint = "write it in another way"});
 }
 
 void need_fixed_lanes(DType d) {
