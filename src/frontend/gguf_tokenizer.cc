@@ -148,11 +148,12 @@ void add_byte_level(const GgufFile& file, Json& out) {
 Json tokenizer_of_gguf(const GgufFile& file) {
   const Json* kind = find(file, "model");
   const std::string name = kind && kind->is_string() ? kind->get<std::string>() : "";
+  if (name.empty() || name == "none" || name == "no_vocab")  // as llama.cpp calls it
+    fail({.what = text(file.path().string(), " holds no tokenizer (tokenizer.ggml.model)"),
+          .needs = "one, to read and write texts",
+          .hint = "`sator logits` of --ids and `sator bench` run without; for texts take a file that holds one"});
   if (name != "gpt2" && name != "llama")
-    fail_at(file,
-            "model",
-            name.empty() ? "is missing" : text("is ", string_literal(name), ", which is not supported"),
-            "gpt2 or llama");
+    fail_at(file, "model", text("is ", string_literal(name), ", which is not supported"), "gpt2 or llama");
   std::vector<std::string> tokens;
   for (const Json& t : list(file, "tokens")) {
     if (!t.is_string() || !is_valid_utf8(t.get_ref<const std::string&>()))

@@ -36,6 +36,17 @@ TEST(Gguf, TokenizersGiveTheIdsOfTheirTokenizerJson) {
   }
 }
 
+TEST(Gguf, AFileWithoutATokenizerSaysSo) {
+  std::string bytes = read_file(reference_data("models/gguf/tokenizer-gpt2-stories.gguf"));
+  const size_t at = bytes.find("gpt2", bytes.find("tokenizer.ggml.model"));
+  bytes.replace(at, 4, "none");
+  const TempFolder folder;
+  const fs::path file = folder.write("m.gguf", bytes);
+  const std::string error = error_of([&] { load_tokenizer(file); });
+  EXPECT_NE(error.find("m.gguf holds no tokenizer"), std::string::npos) << error;
+  EXPECT_NE(error.find("`sator logits` of --ids and `sator bench` run without"), std::string::npos) << error;
+}
+
 /// The merges of a SentencePiece model follow from its scores: they are those that transformers has written.
 TEST(Gguf, MergesOfScoresAreThoseOfTheTokenizerJson) {
   const Json made = tokenizer_of_gguf(GgufFile::open(reference_data("models/gguf/tokenizer-mistral-7b-v0.1.gguf")));
