@@ -90,6 +90,23 @@ static DType dtype_of(const JsonAt& config) {
   return f32;
 }
 
+/// Errors: the file names the head of another task than the next token.
+static void require_language_model(const JsonAt& config) {
+  const auto names = config.find("architectures");
+  if (!names || !names->is_array()) return;
+  names->each([](const JsonAt& name) {
+    if (!name.is_string()) return;
+    for (std::string_view task :
+         {"ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice"})
+      if (const std::string& given = name.string(); given.ends_with(task))
+        name.fail(text("is ", string_literal(given), ", whose head predicts no tokens"),
+                  "a causal language model",
+                  text("if the checkpoint has a language model's head too, name it ",
+                       given.substr(0, given.size() - task.size()),
+                       "ForCausalLM"));
+  });
+}
+
 /// What the tree of a config.json says. Errors: as of read_model_config.
 static ModelConfig model_config_of(const Json& whole, const std::string& source) {
   const Json tree = config_of_text_part(whole, source);
@@ -98,6 +115,7 @@ static ModelConfig model_config_of(const Json& whole, const std::string& source)
   ModelConfig model;
   JsonAt type = config.at("model_type");
   model.model_type = type.string();
+  require_language_model(config);
   const families::Family* family = nullptr;
   for (const families::Family& row : families::all())
     if (row.model_type == model.model_type) family = &row;

@@ -98,6 +98,17 @@ TEST(HfConfig, DynamicScalingCountsFromAllPositions) {
     EXPECT_EQ(rope_of(changes).scaling.original_positions, 256) << changes;
 }
 
+TEST(HfConfig, HeadsOfOtherTasksAreRefused) {
+  auto error_with = [](const char* changes) { return error_of([&] { read_with(kLlama, changes); }); };
+  const std::string error = error_with(R"({"architectures":["LlamaForSequenceClassification"]})");
+  EXPECT_NE(error.find("architectures[0] is \"LlamaForSequenceClassification\", whose head predicts no tokens"),
+            std::string::npos)
+      << error;
+  EXPECT_NE(error.find("name it LlamaForCausalLM"), std::string::npos) << error;
+  for (const char* taken : {R"({"architectures":["LlamaForCausalLM"]})", R"({"architectures":["LlamaModel"]})"})
+    EXPECT_EQ(error_with(taken), "");
+}
+
 // As google/gemma-3-4b-it has it: most sizes are those of Transformers' class.
 TEST(HfConfig, TheTextPartOfAModelOfPictures) {
   Json file = Json::parse(R"({"architectures":["Gemma3ForConditionalGeneration"],"boi_token_index":255999,
