@@ -25,7 +25,8 @@ struct ChatArguments {
 
 constexpr const char* kHelp =
     "A line is a message; Ctrl-C stops an answer.\n"
-    "/reset begins a new conversation, /exit (or Ctrl-D) ends the program, /help says this.\n";
+    "/reset begins a new conversation, /exit (or Ctrl-D) ends the program, /help says this.\n"
+    "A message that begins with / has a space before it, or a second /.\n";
 
 /// The lines of a terminal, edited and kept for the arrow keys; or of a pipe, one message each.
 class Lines {
@@ -103,12 +104,13 @@ void run(const ChatArguments& a, Streams& io) {
   while (const std::optional<std::string> line = lines.next()) {
     const std::string message(trim(*line));
     if (message.empty()) continue;
-    if (message == "/exit" || message == "/quit" || message == "/bye") break;
-    if (message == "/help") {
+    const bool is_command = line->starts_with('/') && !line->starts_with("//");
+    if (is_command && (message == "/exit" || message == "/quit" || message == "/bye")) break;
+    if (is_command && message == "/help") {
       io.notes << kHelp;
       continue;
     }
-    if (message == "/reset") {
+    if (is_command && message == "/reset") {
       chat.restart();
       io.notes << "a new conversation\n";
       continue;
@@ -116,6 +118,10 @@ void run(const ChatArguments& a, Streams& io) {
     interrupts.take();
     try {
       require_utf8(message, "the message");
+      if (is_command)
+        fail({.what = text(message.substr(0, message.find(' ')), " is no command"),
+              .needs = "/reset, /exit, /help, or a message",
+              .hint = "put a space before a message that begins with /"});
       const Chat::Answer answer = chat.say(message, [&](const std::string& piece) {
         io.out << piece << std::flush;
         return !interrupts.take();

@@ -87,6 +87,22 @@ TEST(Chat, AnErrorInAnAnswerIsForgotten) {
   EXPECT_EQ(made(true), made(false));
 }
 
+TEST(Chat, AnUnknownCommandIsNoMessage) {
+  const Said run = run_command(chat_of(kExample.string(), {"--max-tokens", "2"}), "/rest now\nx\n");
+  EXPECT_EQ(run.status, 1);
+  EXPECT_NE(run.notes.find("/rest is no command"), std::string::npos) << run.notes;
+  EXPECT_NE(run.notes.find("/reset, /exit, /help"), std::string::npos) << run.notes;
+  TempFolder folder;
+  const std::string json = (folder.path() / "chat.json").string();
+  const Said messages =
+      run_command(chat_of(kExample.string(), {"--max-tokens", "2", "--json", json}), "// a\n /reset\n/exit\nx\n");
+  ASSERT_EQ(messages.status, 0) << messages.notes;
+  const Json told = parse_json(read_file(json), json);
+  ASSERT_EQ(told["answers"].size(), 2);
+  EXPECT_EQ(told["answers"][0]["message"], "// a");
+  EXPECT_EQ(told["answers"][1]["message"], "/reset");
+}
+
 TEST(Chat, AModelWithoutATemplateSaysSo) {
   const Said run = run_command({"chat", kExample.string()}, "x\n");
   EXPECT_EQ(run.status, 1);
