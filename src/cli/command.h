@@ -27,7 +27,6 @@ struct Range {
 inline Range at_least(double least) { return {.least = least}; }
 inline Range above(double limit) { return {.least = limit, .beyond_least = true}; }
 inline Range between(double least, double most) { return {.least = least, .most = most}; }
-inline Range any_number() { return {}; }
 
 /// One option or positional argument of a command. What the slot holds before is the default, and help shows it.
 ///   name      "MODEL" takes its value by position; "--max-tokens N", "-o,--output FOLDER", "--greedy" by name

@@ -28,11 +28,11 @@ static std::pair<int32_t, double> read_bias(const std::string& given) {
   double bias = 0;
   const char *begin = given.data(), *middle = begin + std::min(at, given.size()), *end = begin + given.size();
   const bool good = at != given.npos && std::from_chars(begin, middle, id).ptr == middle && middle + 1 < end &&
-                    id >= 0 && std::from_chars(middle + 1, end, bias).ptr == end && !std::isnan(bias) &&
-                    bias != INFINITY;
+                    id >= 0 && std::from_chars(middle + 1, end, bias).ptr == end &&
+                    (std::fabs(bias) <= kLargestBias || bias == -INFINITY);
   if (!good)
     fail({.what = text("--logit-bias is given ", string_literal(given)),
-          .needs = "a token's id and what is added to its logit: 50256=-inf",
+          .needs = text("a token's id and what is added to its logit, at most ", kLargestBias, " in size: 50256=-inf"),
           .hint = "`sator tokenize` tells the ids of a text"});
   return {id, bias};
 }
@@ -181,11 +181,11 @@ std::vector<Option> sampling_options(SamplingArguments& a) {
   add({.name = "--frequency-penalty X",
        .help = "taken from a token's logit for each time that it was generated; 0 unless told",
        .into = &a.frequency_penalty,
-       .range = any_number()});
+       .range = between(-kLargestBias, kLargestBias)});
   add({.name = "--presence-penalty X",
        .help = "taken from the logits of tokens that were generated; 0 unless told",
        .into = &a.presence_penalty,
-       .range = any_number()});
+       .range = between(-kLargestBias, kLargestBias)});
   add({.name = "--logit-bias ID=X",
        .help = "added to the logit of a token, -inf forbids it; may be repeated",
        .into = &a.logit_bias});

@@ -71,6 +71,9 @@ int32_t most_likely(std::span<const float> logits) {
   return static_cast<int32_t>(best);
 }
 
+/// Larger numbers would carry a logit of float32 beyond all bounds, penalties once for each token of a long text.
+static bool keeps_logits_finite(double added) { return std::fabs(added) <= kLargestBias; }
+
 Sampler::Sampler(const SamplingParams& params) : params_(params), random_(params.seed) {
   if (!(params.temperature >= 0 && std::isfinite(params.temperature)))
     fail({.what = text("temperature is ", params.temperature),
@@ -88,18 +91,18 @@ Sampler::Sampler(const SamplingParams& params) : params_(params), random_(params
           .hint = "1 leaves repeated tokens as they are, 1.2 is usual"});
   for (const auto& [name, value] : {std::pair("frequency_penalty", params.frequency_penalty),
                                     std::pair("presence_penalty", params.presence_penalty)})
-    if (!std::isfinite(value))
+    if (!keeps_logits_finite(value))
       fail({.what = text(name, " is ", value),
-            .needs = "a number",
+            .needs = text("a number from ", -kLargestBias, " to ", kLargestBias),
             .hint = "0 leaves tokens as they are, 0.5 is usual"});
   for (const auto& [id, bias] : params.logit_bias)
-    if (std::isnan(bias) || bias == INFINITY || id < 0)
+    if ((!keeps_logits_finite(bias) && bias != -INFINITY) || id < 0)
       fail({.what = text("the logit of token ", id, " is given the bias ", bias),
-            .needs = "an id of the vocabulary and a number, or -infinity"});
+            .needs = text("an id of the vocabulary and a number of at most ", kLargestBias, " in size, or -infinity")});
   for (const auto& [sequence, bias] : params.sequence_bias)
-    if (std::isnan(bias) || bias == INFINITY || sequence.empty() || std::ranges::min(sequence) < 0)
+    if ((!keeps_logits_finite(bias) && bias != -INFINITY) || sequence.empty() || std::ranges::min(sequence) < 0)
       fail({.what = text("a sequence of ", sequence.size(), " tokens is given the bias ", bias),
-            .needs = "ids of the vocabulary, one or more, and a number, or -infinity"});
+            .needs = "ids of the vocabulary, one or more, and a number of at most 1e30 in size, or -infinity"});
   for (const std::vector<int32_t>& word : params.bad_words)
     if (word.empty() || std::ranges::min(word) < 0)
       fail({.what = "bad_words has a word without tokens, or a negative id",

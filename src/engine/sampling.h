@@ -19,6 +19,9 @@ class Random {
   uint64_t state_[4];
 };
 
+/// What is added to a logit is no larger, of either sign.
+inline constexpr double kLargestBias = 1e30;
+
 /// How the next token is drawn. In this order, as Hugging Face's transformers does (generation/logits_process.py):
 ///   excluded              ids that are never drawn: those that no token has, where a vocabulary is padded
 ///   logit_bias            what is added to the logits of some tokens; -infinity forbids one

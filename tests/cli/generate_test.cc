@@ -289,6 +289,14 @@ TEST_F(Generate, ADocumentThatIsCutOffIsNoSuccess) {
 }
 
 // The first token of the answer, forbidden, is not drawn; one with a large bias always is.
+TEST_F(Generate, BiasesThatNoLogitCanTakeAreNamed) {
+  auto notes = [&](const char* option, const char* value) {
+    return run_command({"generate", kExample.string(), "--prompt", "Once", option, value}, folder_, 1).notes;
+  };
+  EXPECT_NE(notes("--logit-bias", "5=1e39").find("--logit-bias is given \"5=1e39\""), std::string::npos);
+  EXPECT_NE(notes("--frequency-penalty", "-1e38").find("--frequency-penalty"), std::string::npos);
+}
+
 TEST_F(Generate, BiasesDecide) {
   TempFolder folder;
   const std::vector<std::string> words = {

@@ -179,6 +179,11 @@ TEST(Sampler, PenaltiesOfGeneratedTokensAndBiases) {
   EXPECT_EQ(Sampler(greedy).sample(logits, sequence, 3), 0);
   EXPECT_NE(error_of([] { Sampler({.frequency_penalty = INFINITY}); }).find("frequency_penalty is inf"),
             std::string::npos);
+  for (double large : {1e31, -1e39}) {  // beyond float32 after some tokens, or at once
+    EXPECT_NE(error_of([&] { Sampler({.presence_penalty = large}); }).find("presence_penalty is "), std::string::npos);
+    EXPECT_NE(error_of([&] { Sampler({.logit_bias = {{1, large}}}); }).find("token 1 is given the bias "),
+              std::string::npos);
+  }
   EXPECT_NE(error_of([] { Sampler({.logit_bias = {{1, NAN}}}); }).find("token 1 is given the bias nan"),
             std::string::npos);
 }
