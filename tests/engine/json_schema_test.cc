@@ -38,6 +38,11 @@ std::shared_ptr<const Shapes> shapes_of(const std::string& schema) {
   return std::make_shared<const Shapes>(Shapes::of(Schema::read(schema, "schema")));
 }
 
+TEST(JsonSchema, WhatSaysNothingIsEnforced) {
+  EXPECT_TRUE(Schema::read(R"({"type":"array","uniqueItems":false,"minContains":2})", "schema").ignored.empty());
+  EXPECT_EQ(Schema::read(R"({"type":"string","format":"date"})", "schema").ignored, std::vector<std::string>{"format"});
+}
+
 // JSON-Schema-Test-Suite, draft 2020-12, the files of the documented keywords: each instance is taken exactly if it is valid, compact and with
 // whitespace.
 TEST(JsonSchema, TheSuitesInstances) {
