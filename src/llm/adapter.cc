@@ -95,6 +95,10 @@ Adapter Adapter::open(const fs::path& folder) {
     Pair& pair = out.layers_[name.substr(0, name.size() - kA.size())];
     (is_a ? pair.a : pair.b) = &t;
   }
+  if (out.layers_.empty())
+    fail({.what = text((folder / kWeights).string(), " holds no factors: the adapter would change nothing"),
+          .needs = "matrices called LAYER.lora_A.weight and LAYER.lora_B.weight",
+          .hint = "save the adapter again, or leave it out"});
   for (const auto& [name, pair] : out.layers_)
     if (!pair.a || !pair.b)
       fail({.what = text((folder / kWeights).string(), " has one of the two factors of ", name), .needs = "both"});

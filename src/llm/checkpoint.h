@@ -23,6 +23,7 @@ struct StoredWeight {
       {};                               ///< of floats that are made of something else: makes all, without `bytes`
   std::vector<int64_t> row_order = {};  ///< of floats: row i is the file's row row_order[i]; empty: as it stands
   std::function<void(std::vector<float>&)> change = {};  ///< of floats: what is done to their values
+  Float8 float8 = Float8::none;                          ///< of 8-bit floats whose scales no configuration gives
 
   int64_t elements() const;
 };

@@ -57,6 +57,15 @@ Extents extents_of(const WeightSource& source, const Checkpoint& checkpoint) {
   Extents all;
   for (const std::string& name : source.tensors) {
     const StoredWeight& t = checkpoint.get(name);
+    if (t.float8 != Float8::none)
+      fail({.what = text(checkpoint.source(),
+                         ": tensor ",
+                         t.name,
+                         " is F8_",
+                         t.float8 == Float8::e4m3 ? "E4M3" : "E5M2",
+                         ", and config.json has no quantization_config that says how it is scaled"),
+            .needs = "float32, float16 or bfloat16 weights, or a quantization_config (fp8, compressed-tensors)",
+            .hint = "take the config.json that was published with these weights"});
     if (!t.format && !is_storage_dtype(t.dtype))
       fail({.what = text(checkpoint.source(), ": tensor ", t.name, " is ", t.dtype),
             .needs = "float32, float16 or bfloat16 weights",

@@ -485,7 +485,8 @@ std::vector<StoredWeight> floats_of(const SafeTensor& t, const std::vector<Exper
   std::vector<StoredWeight> out;
   for (const ExpertStack& stack : stacks)
     if (t.name.ends_with(text(".", stack.all))) take_floats(t, stack, out);
-  if (out.empty()) out.push_back({.name = t.name, .shape = t.shape, .dtype = t.dtype, .bytes = t.bytes});
+  if (out.empty())
+    out.push_back({.name = t.name, .shape = t.shape, .dtype = t.dtype, .bytes = t.bytes, .float8 = t.float8});
   return out;
 }
 

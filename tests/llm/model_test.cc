@@ -352,6 +352,10 @@ TEST(Model, AdaptersOfAnotherKindAreRefused) {
                                    {"rank_pattern", Json::object()}})
     EXPECT_EQ(error_with(key, value), "") << key;
   EXPECT_NE(error_of([&] { open_model(model, {.adapter = model}); }).find("holds no adapter"), std::string::npos);
+  write_file(folder.path() / "adapter_config.json", config.dump());
+  write_safetensors(folder.path() / "adapter_model.safetensors", {});
+  EXPECT_NE(error_of([&] { open_model(model, {.adapter = folder.path()}); }).find("the adapter would change nothing"),
+            std::string::npos);
   EXPECT_NE(error_of([&] { open_model(reference_model("tiny/gpt2-a"), {.adapter = from}); }).find("there is no tensor"),
             std::string::npos);
   const fs::path quantized = reference_model("quantized/gptq-int4");

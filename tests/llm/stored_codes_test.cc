@@ -152,6 +152,17 @@ TEST(StoredCodesErrors, CodesThatAreNoWholeHeads) {
       << error_of([] { cut_by_head("fp8-block", 1, 0, 7); });
 }
 
+TEST(StoredCodesErrors, SmallFloatsWithoutTheirScales) {
+  const TempFolder folder;
+  const fs::path from = reference_data("models/quantized/fp8-tensor");
+  Json config = parse_json(read_file(from / "config.json"), "config.json");
+  config.erase("quantization_config");
+  folder.write("config.json", config.dump());
+  fs::copy_file(from / "model.safetensors", folder.path() / "model.safetensors");
+  const std::string error = error_of([&] { open_model(folder.path(), {}); });
+  EXPECT_NE(error.find("is F8_E5M2, and config.json has no quantization_config"), std::string::npos) << error;
+}
+
 /// A folder of int8 codes [out, in] with zero points [out, 1], and the same as compressed-tensors packs them: four in a word, from
 /// its low byte on, 128 added to each; zero points [out / 4, 1].
 std::vector<StoredWeight> int8_codes(const TempFolder& folder, bool in_words) {
