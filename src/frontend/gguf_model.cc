@@ -55,6 +55,9 @@ const std::vector<Architecture>& architectures() {
       {"gemma2",
        "gemma2",
        {{"attn_logit_softcapping", "attn_logit_softcapping"}, {"final_logit_softcapping", "final_logit_softcapping"}}},
+      {"gemma3",
+       "gemma3_text",
+       {{"final_logit_softcapping", "final_logit_softcapping"}, {"rope.freq_base_swa", "rope_local_base_freq"}}},
       {"phi3", "phi3", {}},
       {"gpt2", "gpt2", {{kLayerNormEpsilon, "layer_norm_epsilon"}}},
       {"starcoder2", "starcoder2", {{kLayerNormEpsilon, "norm_epsilon"}}},
@@ -154,6 +157,22 @@ Json one_for_all(const GgufFile& file, const std::string& key, const Json& value
   if (value.empty() || std::ranges::any_of(value, [&](const Json& v) { return v != value.front(); }))
     fail_key(file, key, "differs between layers, which is not supported", "the same for all layers");
   return value.front();
+}
+
+/// Which layers of a Gemma 3 have a window: a period, six unless told, or a list with one answer per layer.
+/// Source: load_swa_pattern of llama.cpp.
+void read_windows(const GgufFile& file, const std::string& prefix, Json& config) {
+  if (config.value("sliding_window", Json(0)) == 0)
+    fail_key(file, prefix + "attention.sliding_window", "is missing", "the window of five layers of six");
+  const Json* pattern = file.find_value(prefix + "attention.sliding_window_pattern");
+  if (!pattern) return;
+  if (!pattern->is_array()) {
+    config["sliding_window_pattern"] = *pattern;
+    return;
+  }
+  config["layer_types"] = Json::array();
+  for (const Json& slides : *pattern)
+    config["layer_types"].push_back(slides == true || slides == 1 ? "sliding_attention" : "full_attention");
 }
 
 /// Roles of tensors in GGUF; behind "blk.<n>." those of a block. A star is the number of an expert: the tensor holds all.
@@ -264,6 +283,10 @@ Json config_of_gguf(const GgufFile& file) {
   if (!file.find_value(epsilon)) fail_key(file, epsilon, "is missing", "what is added to the variance in norms");
   if (row.model_type != "gpt2" && !config.contains("rope_theta")) config["rope_theta"] = 10000.0;
   for (std::string_view key : kReadElsewhere) read.insert(prefix + std::string(key));
+  if (row.model_type == "gemma3_text") {
+    read_windows(file, prefix, config);
+    read.insert(prefix + "attention.sliding_window_pattern");
+  }
   for (const auto& [key, value] : file.metadata())
     if (key.starts_with(prefix) && !read.contains(key))
       fail_key(
@@ -312,9 +335,11 @@ Json config_of_gguf(const GgufFile& file) {
     // What llama.cpp takes where the file does not say, whatever the family's own default is elsewhere.
     config.emplace("head_dim", head_dim);
     config.emplace("num_key_value_heads", heads);
-    // llama.cpp knows the one Gemma 2 whose scores are scaled by the width by its depth.
-    if (row.model_type == "gemma2")
-      config["query_pre_attn_scalar"] = config.value("num_hidden_layers", 0) == 46 ? width / heads : head_dim;
+    // llama.cpp knows the one Gemma 2, and the one Gemma 3, whose scores are scaled by the width by its depth.
+    if (row.model_type == "gemma2" || row.model_type == "gemma3_text") {
+      const int deep = row.model_type == "gemma2" ? 46 : 62;
+      config["query_pre_attn_scalar"] = config.value("num_hidden_layers", 0) == deep ? width / heads : head_dim;
+    }
   }
   if (auto scaling = rope_scaling_of(file, prefix, config)) {
     config["rope_scaling"] = *scaling;

@@ -326,6 +326,115 @@ TEST(Model, AGgufFileHoldsItsModelAlone) {
   EXPECT_NE(error.find("no part of the model is made of tensor"), std::string::npos) << error;
   EXPECT_NE(error.find("q_norm"), std::string::npos) << error;
 }
+/// A GGUF file of float32 tensors.
+class GgufWriter {
+ public:
+  void add(const std::string& key, uint32_t value) { field(key, 4), number(keys_, value); }
+  void add(const std::string& key, float value) { field(key, 6), number(keys_, value); }
+  void add(const std::string& key, const std::string& value) { field(key, 8), words(keys_, value); }
+  void add(const std::string& key, const std::vector<bool>& values) {
+    field(key, 9), number(keys_, uint32_t{7}), number(keys_, uint64_t{values.size()});
+    for (bool value : values) number(keys_, value);
+  }
+  void add(const std::string& name, const std::vector<int64_t>& shape, const std::vector<float>& values) {
+    words(tensors_, name), number(tensors_, static_cast<uint32_t>(shape.size()));
+    for (auto dim = shape.rbegin(); dim != shape.rend(); ++dim) number(tensors_, *dim);
+    number(tensors_, uint32_t{0}), number(tensors_, uint64_t{data_.size()});
+    data_.append(reinterpret_cast<const char*>(values.data()), 4 * values.size());
+    data_.resize((data_.size() + 31) / 32 * 32);
+    ++tensor_count_;
+  }
+  std::string bytes() const {
+    std::string out = "GGUF";
+    number(out, uint32_t{3}), number(out, tensor_count_), number(out, key_count_);
+    out += keys_ + tensors_;
+    out.resize((out.size() + 31) / 32 * 32);
+    return out + data_;
+  }
+
+ private:
+  template <typename T>
+  static void number(std::string& to, T value) {
+    to.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  static void words(std::string& to, const std::string& value) { number(to, uint64_t{value.size()}), to += value; }
+  void field(const std::string& key, uint32_t type) { words(keys_, key), number(keys_, type), ++key_count_; }
+
+  std::string keys_, tensors_, data_;
+  uint64_t key_count_ = 0, tensor_count_ = 0;
+};
+
+/// The last token's logits.
+std::vector<float> last_logits(const fs::path& model, std::span<const int32_t> ids) {
+  Session session = open_model(model, {.scheme = scheme_for(model, {})}).session();
+  const std::span<const float> logits = session.append(ids);
+  return {logits.begin(), logits.end()};
+}
+
+// The random Gemma 3 as llama.cpp's converter writes it: norms hold 1 + w, scores are scaled by head_dim, and keys stand where its
+// gemma3.cpp reads them. Its config.json gives the same logits.
+TEST(Model, AGgufOfGemma3) {
+  const fs::path from = reference_model("families/gemma3");
+  const TempFolder folder;
+  Json config = Json::parse(read_file(from / "config.json"));
+  config["query_pre_attn_scalar"] = 10;  // its head_dim
+  config["final_logit_softcapping"] = 3.0;
+  folder.write("config.json", config.dump());
+  fs::copy_file(from / "model.safetensors", folder.path() / "model.safetensors");
+  GgufWriter gguf;
+  gguf.add("general.architecture", std::string("gemma3"));
+  gguf.add("general.file_type", uint32_t{0});
+  for (const auto& [key, value] : {std::pair<const char*, uint32_t>{"context_length", 64},
+                                   {"embedding_length", 42},
+                                   {"block_count", 3},
+                                   {"feed_forward_length", 58},
+                                   {"attention.head_count", 6},
+                                   {"attention.head_count_kv", 2},
+                                   {"attention.key_length", 10},
+                                   {"attention.value_length", 10},
+                                   {"attention.sliding_window", 6}})
+    gguf.add(text("gemma3.", key), value);
+  gguf.add("gemma3.attention.sliding_window_pattern", std::vector<bool>{true, false, true});
+  gguf.add("gemma3.attention.layer_norm_rms_epsilon", 1e-6f);
+  gguf.add("gemma3.final_logit_softcapping", 3.f);
+  gguf.add("gemma3.rope.freq_base", 50000.f);
+  gguf.add("gemma3.rope.freq_base_swa", 300.f);
+  gguf.add("gemma3.rope.scaling.type", std::string("linear"));
+  gguf.add("gemma3.rope.scaling.factor", 4.f);
+  const std::pair<const char*, const char*> kNames[] = {{"model.embed_tokens", "token_embd"},
+                                                        {"model.norm", "output_norm"},
+                                                        {"model.layers", "blk"},
+                                                        {"input_layernorm", "attn_norm"},
+                                                        {"post_attention_layernorm", "post_attention_norm"},
+                                                        {"pre_feedforward_layernorm", "ffn_norm"},
+                                                        {"post_feedforward_layernorm", "post_ffw_norm"},
+                                                        {"self_attn.q_norm", "attn_q_norm"},
+                                                        {"self_attn.k_norm", "attn_k_norm"},
+                                                        {"self_attn.q_proj", "attn_q"},
+                                                        {"self_attn.k_proj", "attn_k"},
+                                                        {"self_attn.v_proj", "attn_v"},
+                                                        {"self_attn.o_proj", "attn_output"},
+                                                        {"mlp.gate_proj", "ffn_gate"},
+                                                        {"mlp.up_proj", "ffn_up"},
+                                                        {"mlp.down_proj", "ffn_down"}};
+  const SafeTensors given = SafeTensors::open_folder(from);
+  for (const SafeTensor& t : given.tensors()) {
+    std::string name = t.name;
+    for (const auto& [hf, theirs] : kNames)
+      if (const size_t at = name.find(hf); at != name.npos) name.replace(at, std::strlen(hf), theirs);
+    std::vector<float> values = to_f32(t.bytes, t.dtype);
+    if (name.ends_with("norm.weight"))
+      for (float& v : values) v += 1;
+    gguf.add(name, t.shape, values);
+  }
+  const fs::path file = folder.write("m.gguf", gguf.bytes());
+  std::vector<int32_t> ids;
+  for (int32_t i = 0; i < 40; ++i) ids.push_back((i * 37 + 11) % 97);
+  const std::vector<float> want = last_logits(folder.path(), ids), got = last_logits(file, ids);
+  ASSERT_EQ(want.size(), got.size());
+  for (size_t v = 0; v < want.size(); ++v) EXPECT_NEAR(want[v], got[v], 1e-4) << v;
+}
+
 TEST(Model, AdaptersOfAnotherKindAreRefused) {
   TempFolder folder;
   const fs::path from = reference_model("quantized/adapter-llama"), model = reference_model("tiny/llama-a");
