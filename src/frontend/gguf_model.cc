@@ -58,6 +58,8 @@ const std::vector<Architecture>& architectures() {
       {"gemma3",
        "gemma3_text",
        {{"final_logit_softcapping", "final_logit_softcapping"}, {"rope.freq_base_swa", "rope_local_base_freq"}}},
+      {"cohere2", "cohere2", {{kLayerNormEpsilon, "layer_norm_eps"}, {"logit_scale", "logit_scale"}}},
+      {"glm4", "glm4", {}},
       {"phi3", "phi3", {}},
       {"gpt2", "gpt2", {{kLayerNormEpsilon, "layer_norm_epsilon"}}},
       {"starcoder2", "starcoder2", {{kLayerNormEpsilon, "norm_epsilon"}}},
@@ -159,11 +161,11 @@ Json one_for_all(const GgufFile& file, const std::string& key, const Json& value
   return value.front();
 }
 
-/// Which layers of a Gemma 3 have a window: a period, six unless told, or a list with one answer per layer.
+/// Which layers of a Gemma 3 or a Command-R7B have a window: a period, the family's unless told, or a list with one answer per layer.
 /// Source: load_swa_pattern of llama.cpp.
 void read_windows(const GgufFile& file, const std::string& prefix, Json& config) {
   if (config.value("sliding_window", Json(0)) == 0)
-    fail_key(file, prefix + "attention.sliding_window", "is missing", "the window of five layers of six");
+    fail_key(file, prefix + "attention.sliding_window", "is missing", "the window of some layers");
   const Json* pattern = file.find_value(prefix + "attention.sliding_window_pattern");
   if (!pattern) return;
   if (!pattern->is_array()) {
@@ -283,7 +285,7 @@ Json config_of_gguf(const GgufFile& file) {
   if (!file.find_value(epsilon)) fail_key(file, epsilon, "is missing", "what is added to the variance in norms");
   if (row.model_type != "gpt2" && !config.contains("rope_theta")) config["rope_theta"] = 10000.0;
   for (std::string_view key : kReadElsewhere) read.insert(prefix + std::string(key));
-  if (row.model_type == "gemma3_text") {
+  if (row.model_type == "gemma3_text" || row.model_type == "cohere2") {
     read_windows(file, prefix, config);
     read.insert(prefix + "attention.sliding_window_pattern");
   }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -371,6 +372,55 @@ std::vector<float> last_logits(const fs::path& model, std::span<const int32_t> i
   return {logits.begin(), logits.end()};
 }
 
+/// Adds the tensors of a folder under GGUF's names. Norms grow by `in_norms`.
+void add_tensors(GgufWriter& gguf, const fs::path& folder, const std::map<std::string, std::string>& norms,
+                 float in_norms) {
+  std::map<std::string, std::string> names = {{"model.embed_tokens", "token_embd"},
+                                              {"lm_head", "output"},
+                                              {"model.norm", "output_norm"},
+                                              {"self_attn.q_norm", "attn_q_norm"},
+                                              {"self_attn.k_norm", "attn_k_norm"},
+                                              {"self_attn.q_proj", "attn_q"},
+                                              {"self_attn.k_proj", "attn_k"},
+                                              {"self_attn.v_proj", "attn_v"},
+                                              {"self_attn.o_proj", "attn_output"},
+                                              {"mlp.gate_proj", "ffn_gate"},
+                                              {"mlp.up_proj", "ffn_up"},
+                                              {"mlp.gate_up_proj", "ffn_up"},
+                                              {"mlp.down_proj", "ffn_down"},
+                                              {"input_layernorm", "attn_norm"}};
+  names.insert(norms.begin(), norms.end());
+  const SafeTensors given = SafeTensors::open_folder(folder);
+  for (const SafeTensor& t : given.tensors()) {
+    const size_t dot = t.name.rfind('.');
+    std::string name = t.name.substr(0, dot), block;
+    if (name.starts_with("model.layers.")) {
+      const size_t end = name.find('.', 13);
+      block = text("blk.", name.substr(13, end - 13), ".");
+      name = name.substr(end + 1);
+    }
+    std::vector<float> values = to_f32(t.bytes, t.dtype);
+    if (t.name.ends_with("norm.weight"))
+      for (float& v : values) v += in_norms;
+    gguf.add(text(block, names.at(name), t.name.substr(dot)), t.shape, values);
+  }
+}
+
+/// Begins a file with the numbers of a config.json that all have.
+GgufWriter begun(const std::string& architecture, const Json& config) {
+  GgufWriter gguf;
+  gguf.add("general.architecture", architecture);
+  gguf.add("general.file_type", uint32_t{0});
+  for (const auto& [key, hf] : {std::pair{"context_length", "max_position_embeddings"},
+                                {"embedding_length", "hidden_size"},
+                                {"block_count", "num_hidden_layers"},
+                                {"feed_forward_length", "intermediate_size"},
+                                {"attention.head_count", "num_attention_heads"},
+                                {"attention.head_count_kv", "num_key_value_heads"}})
+    gguf.add(text(architecture, ".", key), config.at(hf).get<uint32_t>());
+  return gguf;
+}
+
 // The random Gemma 3 as llama.cpp's converter writes it: norms hold 1 + w, scores are scaled by head_dim, and keys stand where its
 // gemma3.cpp reads them. Its config.json gives the same logits.
 TEST(Model, AGgufOfGemma3) {
@@ -381,19 +431,9 @@ TEST(Model, AGgufOfGemma3) {
   config["final_logit_softcapping"] = 3.0;
   folder.write("config.json", config.dump());
   fs::copy_file(from / "model.safetensors", folder.path() / "model.safetensors");
-  GgufWriter gguf;
-  gguf.add("general.architecture", std::string("gemma3"));
-  gguf.add("general.file_type", uint32_t{0});
-  for (const auto& [key, value] : {std::pair<const char*, uint32_t>{"context_length", 64},
-                                   {"embedding_length", 42},
-                                   {"block_count", 3},
-                                   {"feed_forward_length", 58},
-                                   {"attention.head_count", 6},
-                                   {"attention.head_count_kv", 2},
-                                   {"attention.key_length", 10},
-                                   {"attention.value_length", 10},
-                                   {"attention.sliding_window", 6}})
-    gguf.add(text("gemma3.", key), value);
+  GgufWriter gguf = begun("gemma3", config);
+  for (const char* key : {"key", "value"}) gguf.add(text("gemma3.attention.", key, "_length"), uint32_t{10});
+  gguf.add("gemma3.attention.sliding_window", uint32_t{6});
   gguf.add("gemma3.attention.sliding_window_pattern", std::vector<bool>{true, false, true});
   gguf.add("gemma3.attention.layer_norm_rms_epsilon", 1e-6f);
   gguf.add("gemma3.final_logit_softcapping", 3.f);
@@ -401,38 +441,53 @@ TEST(Model, AGgufOfGemma3) {
   gguf.add("gemma3.rope.freq_base_swa", 300.f);
   gguf.add("gemma3.rope.scaling.type", std::string("linear"));
   gguf.add("gemma3.rope.scaling.factor", 4.f);
-  const std::pair<const char*, const char*> kNames[] = {{"model.embed_tokens", "token_embd"},
-                                                        {"model.norm", "output_norm"},
-                                                        {"model.layers", "blk"},
-                                                        {"input_layernorm", "attn_norm"},
-                                                        {"post_attention_layernorm", "post_attention_norm"},
-                                                        {"pre_feedforward_layernorm", "ffn_norm"},
-                                                        {"post_feedforward_layernorm", "post_ffw_norm"},
-                                                        {"self_attn.q_norm", "attn_q_norm"},
-                                                        {"self_attn.k_norm", "attn_k_norm"},
-                                                        {"self_attn.q_proj", "attn_q"},
-                                                        {"self_attn.k_proj", "attn_k"},
-                                                        {"self_attn.v_proj", "attn_v"},
-                                                        {"self_attn.o_proj", "attn_output"},
-                                                        {"mlp.gate_proj", "ffn_gate"},
-                                                        {"mlp.up_proj", "ffn_up"},
-                                                        {"mlp.down_proj", "ffn_down"}};
-  const SafeTensors given = SafeTensors::open_folder(from);
-  for (const SafeTensor& t : given.tensors()) {
-    std::string name = t.name;
-    for (const auto& [hf, theirs] : kNames)
-      if (const size_t at = name.find(hf); at != name.npos) name.replace(at, std::strlen(hf), theirs);
-    std::vector<float> values = to_f32(t.bytes, t.dtype);
-    if (name.ends_with("norm.weight"))
-      for (float& v : values) v += 1;
-    gguf.add(name, t.shape, values);
-  }
+  add_tensors(gguf,
+              from,
+              {{"post_attention_layernorm", "post_attention_norm"},
+               {"pre_feedforward_layernorm", "ffn_norm"},
+               {"post_feedforward_layernorm", "post_ffw_norm"}},
+              1);
   const fs::path file = folder.write("m.gguf", gguf.bytes());
   std::vector<int32_t> ids;
   for (int32_t i = 0; i < 40; ++i) ids.push_back((i * 37 + 11) % 97);
   const std::vector<float> want = last_logits(folder.path(), ids), got = last_logits(file, ids);
   ASSERT_EQ(want.size(), got.size());
   for (size_t v = 0; v < want.size(); ++v) EXPECT_NEAR(want[v], got[v], 1e-4) << v;
+}
+
+// Other families whose tensors llama.cpp's converter leaves as they are.
+TEST(Model, AGgufOfCohere2AndGlm4) {
+  for (const std::string family : {"cohere2", "glm4"}) {
+    SCOPED_TRACE(family);
+    const fs::path from = reference_model("families/" + family), file = from / "expected.safetensors";
+    const Json config = Json::parse(read_file(from / "config.json"));
+    GgufWriter gguf = begun(family, config);
+    const double theta = config["rope_parameters"]["rope_theta"], head_dim = config["head_dim"];
+    gguf.add(family + ".rope.freq_base", static_cast<float>(theta));
+    for (const char* key : {"key", "value"})
+      gguf.add(text(family, ".attention.", key, "_length"), static_cast<uint32_t>(head_dim));
+    if (family == "cohere2") {
+      std::vector<bool> slides;
+      for (const Json& type : config["layer_types"]) slides.push_back(type == "sliding_attention");
+      gguf.add("cohere2.attention.sliding_window", config["sliding_window"].get<uint32_t>());
+      gguf.add("cohere2.attention.sliding_window_pattern", slides);
+      gguf.add("cohere2.attention.layer_norm_epsilon", config["layer_norm_eps"].get<float>());
+      gguf.add("cohere2.logit_scale", config["logit_scale"].get<float>());
+    } else {
+      const double share = config["rope_parameters"]["partial_rotary_factor"];
+      gguf.add("glm4.rope.dimension_count", static_cast<uint32_t>(head_dim * share));
+      gguf.add("glm4.attention.layer_norm_rms_epsilon", config["rms_norm_eps"].get<float>());
+    }
+    add_tensors(gguf,
+                from,
+                {{"post_self_attn_layernorm", "post_attention_norm"},
+                 {"post_attention_layernorm", "ffn_norm"},
+                 {"post_mlp_layernorm", "post_ffw_norm"}},
+                0);
+    const TempFolder folder;
+    const fs::path made = folder.write("m.gguf", gguf.bytes());
+    EXPECT_LE(largest_difference(made, file, true, {}, scheme_for(made, {})), 2e-5 * largest_logit(file) + 1e-5);
+  }
 }
 
 TEST(Model, AdaptersOfAnotherKindAreRefused) {
