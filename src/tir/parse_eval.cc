@@ -216,6 +216,9 @@ Value Evaluator::eval(const Expression& e) {
 Value Evaluator::attribute(const Expression& e) {
   Value object = eval(e.items[0]);
   if (const LanguageName* l = object.as<LanguageName>()) {
+    if (l->name.starts_with(kMacro) || is_python_function(l->name))
+      fail(e.place,
+           {.what = text(l->name, " has no attribute ", e.text), .needs = "its name alone", .hint = "call it"});
     if (l->name == "tvm" && e.text == "tir") return LanguageName{"T"};  // tvm.tir.const(1, "int32")
     return LanguageName{text(l->name, ".", e.text)};
   }
@@ -501,7 +504,7 @@ std::vector<Expr> Evaluator::to_indices(const Subscript& s, Place place) {
       out.push_back(i.start);
       continue;
     }
-    const Expr extent = extent_between(i.start, i.stop);
+    const Expr extent = located(place, [&] { return extent_between(i.start, i.stop); });
     if (std::optional<Lanes> all = as_lanes(extent); all && all->scalable && all->count > 1 && !i.step) {
       out.push_back(make<Ramp>(i.start, int_imm(1, i.start->dtype), *all));
       continue;

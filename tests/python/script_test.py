@@ -184,9 +184,27 @@ class Captured(unittest.TestCase):
             def g(A: T.Buffer(tuple(1 // k for k in [0]), "int32")):
                 T.evaluate(0)
 
+        # A text is only read: plain comprehensions have a meaning there, and no Python runs.
+        text = "@T.prim_func\ndef f(A: T.Buffer([k for k in (1, 2){}], 'int32')):\n    T.evaluate(0)\n"
+        self.assertIn("T.Buffer((1, 2)", sator.script.parse(text.format("")).script())
         with self.assertRaises(sator.error.DiagnosticError) as caught:
-            sator.script.parse("@T.prim_func\ndef f(A: T.Buffer([k for k in (1, 2)], 'int32')):\n    T.evaluate(0)\n")
-        self.assertIn("comprehensions", str(caught.exception))
+            sator.script.parse(text.format(" if (j := k)"))
+        self.assertIn("comprehension", str(caught.exception))
+
+    def test_constants_of_a_class_are_values(self):
+        @I.ir_module
+        class Module:
+            K = 6
+
+            @T.prim_func
+            def f(A: T.Buffer((K,), "int32")):  # noqa: F821  (Python does not evaluate it)
+                A[0] = K * 2  # noqa: F821
+
+        @T.prim_func
+        def f(A: T.Buffer((6,), "int32")):
+            A[0] = 12
+
+        sator.ir.assert_structural_equal(Module["f"].without_attr("global_symbol"), f.without_attr("global_symbol"))
 
     def test_arrays_of_numpy_s_are_constants_of_graphs(self):
         import numpy as np
