@@ -64,21 +64,8 @@ std::optional<std::string> as_text(const Value& v) {
   return {};
 }
 
-constexpr std::string_view kFunctions[] = {"abs",
-                                           "bool",
-                                           "enumerate",
-                                           "float",
-                                           "int",
-                                           "len",
-                                           "list",
-                                           "max",
-                                           "min",
-                                           "reversed",
-                                           "sorted",
-                                           "str",
-                                           "sum",
-                                           "tuple",
-                                           "zip"};
+constexpr std::string_view kFunctions[] = {
+    "abs", "enumerate", "float", "int", "len", "list", "max", "min", "sum", "tuple"};
 
 }  // namespace
 
@@ -290,25 +277,12 @@ Value Evaluator::call_python(std::string_view name, const Expression& call) {
       fail(k.place, {.what = text(name, " with ", k.name), .needs = "its plain form", .hint = "write the values out"});
     start = &k.value;
   }
-  const bool takes_many = name == "zip" || name == "min" || name == "max";
+  const bool takes_many = name == "min" || name == "max";
   const bool takes_start = name == "enumerate" || name == "sum";
   const bool may_be_empty = name == "list" || name == "tuple";
   if ((given < 1 && !may_be_empty) || (given > (takes_start ? 2 : 1) && !takes_many))
     fail(call.place,
          {.what = text(name, " of ", given, " values"), .needs = text(name, "(value)"), .hint = "count the arguments"});
-  Values out;
-  if (name == "zip") {
-    std::vector<std::vector<Value>> lists;
-    size_t n = SIZE_MAX;
-    for (size_t i = 1; i <= given; ++i) n = std::min(n, lists.emplace_back(items_of(call.items[i])).size());
-    for (size_t k = 0; k < n; ++k) {
-      Values row{{}, true};
-      for (const auto& list : lists) row.items.push_back(list[k]);
-      out.items.emplace_back(std::move(row));
-    }
-    count_items(n * given, call.place);
-    return out;
-  }
   if (name == "min" || name == "max") {
     std::vector<Value> items;
     if (given == 1) items = items_of(call.items[1]);
@@ -321,17 +295,9 @@ Value Evaluator::call_python(std::string_view name, const Expression& call) {
       if (is_true(compare_pair(name == "min" ? "<" : ">", v, best, call.place))) best = v;
     return best;
   }
-  if (name == "list" || name == "tuple" || name == "reversed" || name == "sorted" || name == "enumerate" ||
-      name == "sum") {
+  if (may_be_empty || takes_start) {
+    Values out{{}, name == "tuple"};
     if (given) out.items = items_of(call.items[1]);
-    out.is_tuple = name == "tuple";
-    if (name == "reversed") std::ranges::reverse(out.items);
-    if (name == "sorted") {
-      for (const Value& v : out.items)
-        if (!v.is_plain()) refuse(v);
-      std::ranges::stable_sort(
-          out.items, [&](const Value& a, const Value& b) { return is_true(compare_pair("<", a, b, call.place)); });
-    }
     Value next = start ? eval(*start) : Value(Integer{0, false});
     for (Value& item : out.items) {
       if (name == "sum") next = binary("+", next, item, call.place);
@@ -348,14 +314,6 @@ Value Evaluator::call_python(std::string_view name, const Expression& call) {
     if (!v.as<Values>())
       fail(call.place, {.what = text("len of ", v.kind()), .needs = "a list or a tuple", .hint = "write the number"});
     return Integer{static_cast<int64_t>(v.as<Values>()->items.size()), false};
-  }
-  if (name == "str") {
-    if (auto written = as_text(v)) return *std::move(written);
-    refuse(v);
-  }
-  if (name == "bool") {
-    if (!v.is_plain()) refuse(v);
-    return is_true(v);
   }
   if (name == "abs") {
     if (const double* d = v.as<double>()) return std::fabs(*d);
