@@ -82,21 +82,6 @@ Tensor compute_nll_loss_backward(const LossAttrs& a, const TeInputs& in) {
     return select(eq(own, cast_to(i64, c)), weights(at) * constant(-1, p.dtype()) * grad(at), constant(0, p.dtype()));
   });
 }
-StructInfo infer_nll_loss_backward(const LossAttrs& a, const CallInfo& in) {
-  const TensorInfo &grad = in.tensor(0), &p = in.tensor(1), &targets = in.tensor(2);
-  auto refuse = [&](std::string_view of, int has, int needed) {
-    in.fail({.what = text(of, " of rank ", has, " for predictions of rank ", p.ndim),
-             .needs = text("rank ", needed),
-             .hint = "see the shapes (N, C, d1, ...), (N, d1, ...); the gradient is a scalar, or with reduction none "
-                     "as targets"});
-  };
-  const int rank = std::max(p.ndim - 1, 0);
-  if (p.ndim >= 0 && targets.ndim >= 0 && targets.ndim != rank) refuse("targets", targets.ndim, rank);
-  // With a reduction the gradient is broadcast to the targets.
-  if (p.ndim >= 0 && grad.ndim >= 0 && (a.reduction == "none" ? grad.ndim != rank : grad.ndim > rank))
-    refuse("a gradient", grad.ndim, a.reduction == "none" ? rank : 0);
-  return ref(p);
-}
 RExpr legalize_nll_loss_backward(const RCallRef& call, BlockBuilder& b) {
   const TensorInfo *p = call->args[1]->sinfo.as<TensorInfo>(), *t = call->args[2]->sinfo.as<TensorInfo>();
   if (!p || !t || !shape_of(*p) || !shape_of(*t) || p->dtype.is_void()) return nullptr;
@@ -124,14 +109,26 @@ void need_extents(const CallInfo& in, size_t i, const std::vector<Expr>& wanted)
 
 /// The predictions' struct info. Weights are read by the targets' classes, which the program itself checks.
 StructInfo infer_nll_loss_backward(const LossAttrs& a, const CallInfo& in) {
-  const auto p = explicit_shape(in.tensor(1));
-  if (!p || p->empty()) return in.info(1);
-  std::vector<Expr> targets;
-  for (size_t d = 0; d < p->size(); ++d)
-    if (d != (p->size() == 1 ? 0 : 1)) targets.push_back((*p)[d]);
-  need_extents(in, 2, targets);
-  if (a.reduction == "none") need_extents(in, 0, targets);
-  return in.info(1);
+  const TensorInfo &grad = in.tensor(0), &p = in.tensor(1), &targets = in.tensor(2);
+  auto refuse = [&](std::string_view of, int has, int needed) {
+    in.fail({.what = text(of, " of rank ", has, " for predictions of rank ", p.ndim),
+             .needs = text("rank ", needed),
+             .hint = "see the shapes (N, C, d1, ...), (N, d1, ...); the gradient is a scalar, or with reduction none "
+                     "as targets"});
+  };
+  const int rank = std::max(p.ndim - 1, 0);
+  if (p.ndim >= 0 && targets.ndim >= 0 && targets.ndim != rank) refuse("targets", targets.ndim, rank);
+  // With a reduction the gradient is broadcast to the targets.
+  if (p.ndim >= 0 && grad.ndim >= 0 && (a.reduction == "none" ? grad.ndim != rank : grad.ndim > rank))
+    refuse("a gradient", grad.ndim, a.reduction == "none" ? rank : 0);
+  const auto shape = explicit_shape(p);
+  if (!shape || shape->empty()) return ref(p);
+  std::vector<Expr> without_classes;
+  for (size_t d = 0; d < shape->size(); ++d)
+    if (d != (shape->size() == 1 ? 0 : 1)) without_classes.push_back((*shape)[d]);
+  need_extents(in, 2, without_classes);
+  if (a.reduction == "none") need_extents(in, 0, without_classes);
+  return ref(p);
 }
 
 StructInfo infer_take_backward(const TakeGradAttrs& a, const CallInfo& in) {
