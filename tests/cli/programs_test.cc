@@ -80,6 +80,16 @@ class Programs : public testing::Test {
     save("x.npy", {1004, 64});
     save("taps.npy", {5});
     save("weight.npy", {64, 16});
+    save("w.npy", {4, 5});
+    // The page says of product.so what it computes.
+    write_file("product.py", R"(@R.function
+def main(x: R.Tensor(("n", "m"), "float32"), w: R.Tensor(("p", "q"), "float32")):
+    y = R.matmul(x, w)
+    return y
+)");
+    std::istringstream in;
+    std::ostringstream out, notes;
+    ASSERT_EQ(run_app({"build", "product.py", "-o", "product.so"}, command_table(), in, out, notes), 0) << notes.str();
   }
   void TearDown() override {
     fs::current_path(SATOR_SOURCE_DIR);

@@ -23,7 +23,8 @@ std::vector<Value> list_of(const Axes& axes) {
   return out;
 }
 
-/// Ops in terms of simpler ones. For training a batch_norm normalises by the batch's own statistics and moves the given ones.
+/// Ops in terms of simpler ones. For training a batch_norm normalises by the batch's own statistics and moves the given ones, but
+/// where it says training=False: a frozen one.
 class Decomposer final : public GraphRewriter {
  public:
   Decomposer(BlockBuilder& builder, bool training) : GraphRewriter(builder), training_(training) {}
@@ -68,7 +69,7 @@ class Decomposer final : public GraphRewriter {
   }
 
   RExpr batch_norm(const RCall& call) {
-    if (!training_) return normalised(call, call.args[3], call.args[4]);
+    if (!training_ || !truth(call, "training")) return normalised(call, call.args[3], call.args[4]);
     const std::vector<Value> axes = list_of(others(call));
     RExpr mean = builder().emit(make_call("mean", {call.args[0], axes}));
     RExpr variance = builder().emit(make_call("variance", {call.args[0], axes}));
