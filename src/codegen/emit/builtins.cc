@@ -53,22 +53,17 @@ llvm::Value* emit_sigmoid(Emit& e, const Call& n) {
   return e.b.CreateFDiv(one, e.b.CreateFAdd(one, t));
 }
 
-llvm::Value* emit_pow(Emit& e, const Call& n) {
-  if (!n.dtype.is_float()) unsupported("pow of integers");
-  if (n.dtype.bits == 64) return from_libm(e, n, "pow");
+/// The same of two arguments.
+template <llvm::Value* (*F)(Emit&, llvm::Value*, llvm::Value*)>
+llvm::Value* elementary_pair(Emit& e, const Call& n, const char* libm_name) {
+  if (!n.dtype.is_float()) unsupported(text(libm_name, " of integers"));
+  if (n.dtype.bits == 64) return from_libm(e, n, libm_name);
   DType wide = DType::Float(32, n.dtype.lanes);
-  llvm::Value* x = convert(e, arg(e, n, 0), n.dtype, wide);
-  llvm::Value* y = convert(e, arg(e, n, 1), n.args[1]->dtype, wide);
-  return convert(e, elementary::pow(e, x, y), wide, n.dtype);
+  llvm::Value* a = convert(e, arg(e, n, 0), n.dtype, wide);
+  llvm::Value* b = convert(e, arg(e, n, 1), n.args[1]->dtype, wide);
+  return convert(e, F(e, a, b), wide, n.dtype);
 }
-
-llvm::Value* emit_atan2(Emit& e, const Call& n) {
-  if (n.dtype.bits == 64) return from_libm(e, n, "atan2");
-  DType wide = DType::Float(32, n.dtype.lanes);
-  llvm::Value* y = convert(e, arg(e, n, 0), n.dtype, wide);
-  llvm::Value* x = convert(e, arg(e, n, 1), n.args[1]->dtype, wide);
-  return convert(e, elementary::atan2(e, y, x), wide, n.dtype);
-}
+#define OURS_OF_TWO(f) [](Emit& e, const Call& n) { return elementary_pair<elementary::f>(e, n, #f); }
 
 /// An LLVM intrinsic that IEEE 754 defines exactly (or that works on bits).
 llvm::Value* exact(Emit& e, const Call& n, ID id) {
@@ -252,7 +247,7 @@ constexpr EmitBuiltin kTable[] = {
     {"tir.sin", OURS(sin)},
     {"tir.cos", OURS(cos)},
     {"tir.sigmoid", emit_sigmoid},
-    {"tir.pow", emit_pow},
+    {"tir.pow", OURS_OF_TWO(pow)},
     {"tir.tan", OURS(tan)},
     {"tir.cosh", OURS(cosh)},
     {"tir.sinh", OURS(sinh)},
@@ -262,7 +257,7 @@ constexpr EmitBuiltin kTable[] = {
     {"tir.asinh", OURS(asinh)},
     {"tir.atan", OURS(atan)},
     {"tir.atanh", OURS(atanh)},
-    {"tir.atan2", emit_atan2},
+    {"tir.atan2", OURS_OF_TWO(atan2)},
     {"tir.hypot", FROM_LIBM("hypot")},
     {"tir.sqrt", exactly<llvm::Intrinsic::sqrt>},
     {"tir.rsqrt", emit_rsqrt},

@@ -60,13 +60,16 @@ Lane exp_reduced(Lane r) {
   return fma(r * r, polynomial(r, c), r) + 1.0;
 }
 
-Lane exp_of(Lane x) {
-  x = clamp(x, -104.0, 89.0);  // beyond, the result is 0 or infinity anyway
+/// e^x * 2^-halvings.
+Lane exp_in_range(Lane x, int halvings) {
   Rounded n = nearest(x * kLog2e);
   Lane r = fma(n.value, -kLn2Hi, x);
   r = fma(n.value, -kLn2Lo, r);
-  return scale(exp_reduced(r), n);
+  return scale(exp_reduced(r), halvings ? Rounded{n.value - double(halvings), iadd(n.integer, -halvings)} : n);
 }
+
+/// Beyond the bounds the result is 0 or infinity anyway.
+Lane exp_of(Lane x) { return exp_in_range(clamp(x, -104.0, 89.0), 0); }
 
 /// x = 2^k * (1 + f) with f in [sqrt(1/2) - 1, sqrt(2) - 1]; x > 0 and finite.
 struct Split {
@@ -341,13 +344,7 @@ llvm::Value* erf(Emit& e, llvm::Value* value) {
 namespace {
 
 /// e^|x| / 2, in range where e^|x| is too large: what the hyperbolic functions add.
-Lane half_exp(Lane x) {
-  Lane a = clamp(fabs(x), 0.0, 90.0);
-  Rounded n = nearest(a * kLog2e);
-  Lane r = fma(n.value, -kLn2Hi, a);
-  r = fma(n.value, -kLn2Lo, r);
-  return scale(exp_reduced(r), {n.value - 1.0, iadd(n.integer, -1)});
-}
+Lane half_exp(Lane x) { return exp_in_range(clamp(fabs(x), 0.0, 90.0), 1); }
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // Elementary functions as straight-line code in f32, the same bits for every number of lanes and at every level.
 //
-// Each is accurate to 1.5 ulp (sigmoid, tan, the inverse and the hyperbolic functions but tanh to 2.5) over the whole range, subnormal arguments and results included; infinities and NaN as in C.
+// Each is accurate to 1.5 ulp (sigmoid, tan, the inverse and the hyperbolic functions but tanh to 2.5) over the whole range,
+// subnormal arguments and results included; infinities and NaN as in C.
 // Method: argument reduction by multiples of a constant in two or three parts (Cody & Waite, "Software Manual for the
 // Elementary Functions", 1980), then a minimax polynomial; coefficients by tools/fit_elementary.py.
 #pragma once
