@@ -4,7 +4,7 @@ import unittest
 import numpy as np
 
 import sator
-from sator import relax
+from sator import relax, tir
 from sator.relax import op
 
 try:
@@ -17,9 +17,14 @@ if ml_dtypes:
     TYPES["bfloat16"] = (np.dtype(ml_dtypes.bfloat16), 2.0**-7)
 
 
-def run(formula, *arrays):
+def run(formula, *arrays, symbolic=False):
     bb = relax.BlockBuilder()
-    params = [relax.Var(f"x{i}", relax.TensorStructInfo(x.shape, str(x.dtype))) for i, x in enumerate(arrays)]
+    sizes = {}
+
+    def extent(n):
+        return sizes.setdefault(n, tir.Var(f"n{n}", "int64")) if symbolic else n
+
+    params = [relax.Var(f"x{i}", relax.TensorStructInfo([extent(n) for n in x.shape], str(x.dtype))) for i, x in enumerate(arrays)]
     with bb.function("main", params):
         bb.emit_func_output(bb.emit(formula(*params)))
     return relax.VirtualMachine(relax.build(bb.get()), sator.cpu())["main"](*arrays).numpy()
@@ -46,8 +51,9 @@ class Sums(unittest.TestCase):
                     ("matmul, turned", lambda a, b: op.matmul(a, op.permute_dims(b)), [x, w.T.copy()], wide @ matrix),
                     ("softmax", op.nn.softmax, [x], softmax(wide)),
                     ("average", lambda a: op.nn.avg_pool2d(a, pool_size=(17, 19)), [image], image.astype("float64").mean((2, 3), keepdims=True))):
-                error = np.abs(run(formula, *arrays).astype("float64") - expected).max()
-                self.assertLess(error, step * np.abs(expected).max(), f"{what} of {name}")
+                for symbolic in (False, True):
+                    error = np.abs(run(formula, *arrays, symbolic=symbolic).astype("float64") - expected).max()
+                    self.assertLess(error, step * np.abs(expected).max(), f"{what} of {name}, symbolic: {symbolic}")
             ones = np.ones((2, 5000), dtype)
             self.assertEqual(run(lambda a, b: op.matmul(a, op.permute_dims(b)), ones, ones)[0, 0], dtype.type(5000))
 

@@ -39,10 +39,10 @@ W = np.eye(4, dtype="float32") * 2
 class Machines(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.library = relax.build(Model, "llvm")
+        cls.compiled = relax.build(Model, "llvm")
 
     def machine(self):
-        return relax.VirtualMachine(self.library, sator.cpu())
+        return relax.VirtualMachine(self.compiled, sator.cpu())
 
     def test_an_instrument_sees_each_call_before_and_after(self):
         vm, seen = self.machine(), []
