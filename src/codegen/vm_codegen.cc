@@ -6,6 +6,7 @@
 #include "codegen/signature.h"
 #include "relax/nodes.h"
 #include "relax/ops/table.h"
+#include "relax/struct_info.h"
 #include "runtime/executable_builder.h"
 
 namespace sator::codegen {
@@ -25,13 +26,6 @@ bool is_generic(const std::string& name) {
       return true;
   }
   return false;
-}
-
-/// Whether the extents of all tensors are known, if only as expressions.
-bool has_shape(const StructInfo& info) {
-  if (const TensorInfo* t = info.as<TensorInfo>()) return shape_of(*t).has_value();
-  const TupleInfo* t = info.as<TupleInfo>();
-  return !t || std::ranges::all_of(t->items, has_shape);
 }
 
 class FunctionWriter {
@@ -157,7 +151,7 @@ class FunctionWriter {
     const OpDef* def = find_op(op->name);
     std::string why = def && def->unsupported ? def->unsupported(call.attrs, call) : "";
     const bool is_formula = def && def->has_formula();
-    if (why.empty() && is_formula && !has_shape(call.sinfo)) why = "the shape of its result is not known";
+    if (why.empty() && is_formula && !has_shapes(call.sinfo)) why = "the shape of its result is not known";
     refuse(ref(call), why.empty() ? "an earlier phase should have lowered it" : why);
   }
 

@@ -102,7 +102,9 @@ Sampler::Sampler(const SamplingParams& params) : params_(params), random_(params
   for (const auto& [sequence, bias] : params.sequence_bias)
     if ((!keeps_logits_finite(bias) && bias != -INFINITY) || sequence.empty() || std::ranges::min(sequence) < 0)
       fail({.what = text("a sequence of ", sequence.size(), " tokens is given the bias ", bias),
-            .needs = "ids of the vocabulary, one or more, and a number of at most 1e30 in size, or -infinity"});
+            .needs = text("ids of the vocabulary, one or more, and a number of at most ",
+                          kLargestBias,
+                          " in size, or -infinity")});
   for (const std::vector<int32_t>& word : params.bad_words)
     if (word.empty() || std::ranges::min(word) < 0)
       fail({.what = "bad_words has a word without tokens, or a negative id",

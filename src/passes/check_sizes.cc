@@ -3,21 +3,13 @@
 #include <algorithm>
 
 #include "relax/ops/table.h"
+#include "relax/struct_info.h"
 
 namespace sator::passes {
 
 using namespace relax;
 
 namespace {
-
-/// Whether the extents and dtypes of all tensors are known, if only as expressions.
-bool has_shapes(const StructInfo& info) {
-  if (const TensorInfo* t = info.as<TensorInfo>()) return relax::shape_of(*t) && !t->dtype.is_void();
-  const TupleInfo* t = info.as<TupleInfo>();
-  return !t || std::ranges::all_of(t->items, has_shapes);
-}
-
-bool has_symbols(const RExpr& arg) { return arg->sinfo && !vars_in(arg->sinfo).empty(); }
 
 bool occurs_in(const VarRef& v, const Expr& e) { return std::ranges::count(vars_in(e), v) > 0; }
 
@@ -81,19 +73,14 @@ RExpr SizeChecks::by_known_sizes(const RExpr& arg, const std::string& op) {
 
 RExpr SizeChecks::checked(const RExpr& value) {
   RCallRef call = cast<RCall>(value);
-  const Op* op = call ? call->op.as<Op>() : nullptr;
-  const OpDef* def = op ? find_op(op->name) : nullptr;
-  if (!def || !def->infer || !def->has_formula() || std::ranges::none_of(call->args, has_symbols)) return value;
-  std::vector<SizePair> assumed;
-  const StructInfo result = def->infer(CallInfo(*def, *call, builder_.arith(), &assumed));
+  if (!call) return value;
+  StructInfo result;
+  const std::vector<SizePair> assumed = assumed_sizes(*call, builder_.arith(), &result);
   if (assumed.empty()) return value;
-  const std::string name = short_name(op->name);
+  const std::string name = short_name(op_name(value));
   for (const SizePair& pair : assumed) {
     if (is_known(pair)) continue;
-    // A number is what is asked for, not what is found.
-    const bool turned = as_int(pair.a).has_value();
-    builder_.emit_match_cast(
-        shape_expr({turned ? pair.b : pair.a}), shape_info({turned ? pair.a : pair.b}), name + "_sizes");
+    builder_.emit_match_cast(shape_expr({pair.a}), shape_info({pair.b}), name + "_sizes");
     add(pair);
   }
   if (has_shapes(call->sinfo) || !has_shapes(result)) return value;

@@ -42,11 +42,11 @@ enum class Form {
 class Legalizer {
  public:
   Legalizer(BlockBuilder& builder, const PassContext& ctx, Form form)
-      : builder_(builder), ctx_(ctx), checks_(builder), form_(form), library_form_(form == Form::library) {}
+      : builder_(builder), ctx_(ctx), checks_(builder), form_(form) {}
 
   FuncRef function(const Function& f) {
     // What a group of ops needs was checked before it became a group: it becomes one tensor function, which checks nothing.
-    const bool checks = !library_form_ && int_attr(f.attrs, "Primitive").value_or(0) == 0;
+    const bool checks = !library_form() && int_attr(f.attrs, "Primitive").value_or(0) == 0;
     const bool outer = std::exchange(is_checking_, checks);
     SizeChecks::Facts facts = checks_.facts;
     const VarMap outer_sizes = sizes_;
@@ -62,11 +62,13 @@ class Legalizer {
     FuncRef out = sator::with(f, &Function::body, body);
     // What the function was declared to return stays where the body tells no more.
     const bool stays = !body->sinfo || is_base_of(body->sinfo, f.ret, builder_.arith());
-    if (library_form_) return sator::with(out, &Function::ret, result_info(*out));
+    if (library_form()) return sator::with(out, &Function::ret, result_info(*out));
     return stays ? out : sator::with(out, &Function::ret, body->sinfo);
   }
 
  private:
+  bool library_form() const { return form_ == Form::library; }
+
   /// What the result tells outside of the function, whatever was declared; what was declared where it tells nothing.
   StructInfo result_info(const Function& f) {
     const SeqExpr* seq = f.body.as<SeqExpr>();
@@ -120,7 +122,7 @@ class Legalizer {
     if (is_checking_) value = checks_.checked(value);
     if (form_ == Form::checked) return bound(*v, value);
     // The library computes these on the way, whatever their size.
-    if (library_form_ && (is_op(value, "arange") || is_op(value, "astype"))) {
+    if (library_form() && (is_op(value, "arange") || is_op(value, "astype"))) {
       if (RExpr result = constant_of(builder_.module(), cast<RCall>(value))) return bound(*v, result);
     }
     if (RExpr program = legalized(value, builder_)) return bound(*v, program);
@@ -141,7 +143,7 @@ class Legalizer {
     if (value == b.value) return ref(b);
     const bool known =
         !value->sinfo.get() ||
-        (library_form_ ? equal(value->sinfo, b.var->sinfo) : is_base_of(value->sinfo, b.var->sinfo, builder_.arith()));
+        (library_form() ? equal(value->sinfo, b.var->sinfo) : is_base_of(value->sinfo, b.var->sinfo, builder_.arith()));
     if (known) return make<VarBinding>(value, b.var);
     RVarRef var = with(b.var, &RVar::sinfo, value->sinfo);
     rebound_.emplace(b.var, var);
@@ -163,7 +165,6 @@ class Legalizer {
   bool is_checking_ = false;
   VarMap sizes_;  ///< those of the parameters
   Form form_;
-  bool library_form_;
   NodeMap rebound_;  // the variables that took the place of others
 };
 

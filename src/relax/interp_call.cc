@@ -1,6 +1,4 @@
 // Calls: of tensor programs, of functions, and of ops. Ops that no formula describes are rows of a table.
-#include <algorithm>
-
 #include "relax/builder.h"
 #include "relax/interp_machine.h"
 #include "relax/ops/table.h"
@@ -159,18 +157,13 @@ namespace {
 
 /// Errors: sizes that the op needs to be equal differ in this run, where the struct info of its arguments leaves that open.
 void require_assumed_sizes(const RCall& c, const Environment& env) {
-  const OpDef* def = find_op(c.op.as<Op>()->name);
-  const auto has_symbols = [](const RExpr& arg) { return arg->sinfo && !vars_in(arg->sinfo).empty(); };
-  if (!def || !def->infer || !def->has_formula() || std::ranges::none_of(c.args, has_symbols)) return;
   arith::Analyzer arith;
-  std::vector<SizePair> assumed;
-  def->infer(CallInfo(*def, c, arith, &assumed));
   const auto shown = [](const Expr& e) { return as_int(e) ? text(*as_int(e)) : text(e); };
-  for (const SizePair& pair : assumed) {
+  for (const SizePair& pair : assumed_sizes(c, arith)) {
     const auto x = arith::evaluate(pair.a, env.sizes), y = arith::evaluate(pair.b, env.sizes);
     if (x && y && *x != *y)
-      fail({.what =
-                text("R.", def->name, ": ", shown(pair.a), " == ", shown(pair.b), " does not hold: ", *x, " and ", *y),
+      fail({.what = text(
+                "R.", op_name(ref(c)), ": ", shown(pair.a), " == ", shown(pair.b), " does not hold: ", *x, " and ", *y),
             .needs = "sizes that fit one another in every run",
             .hint = "pass arguments whose sizes fit, or declare one symbol for both"});
   }

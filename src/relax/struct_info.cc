@@ -346,6 +346,12 @@ std::vector<VarRef> vars_of(const StructInfo& info) {
   collect(info, false, out);
   return out;
 }
+bool has_shapes(const StructInfo& info) {
+  if (const TensorInfo* t = info.as<TensorInfo>()) return shape_of(*t).has_value();
+  const TupleInfo* t = info.as<TupleInfo>();
+  return !t || std::ranges::all_of(t->items, has_shapes);
+}
+
 std::vector<VarRef> definable_vars(const StructInfo& info) {
   std::vector<VarRef> out;
   collect(info, true, out);

@@ -31,6 +31,8 @@ StructInfo result_of_call(const FuncInfo& function, const std::vector<RExpr>& ar
 /// of this struct info defines.
 std::vector<VarRef> vars_of(const StructInfo& info);
 std::vector<VarRef> definable_vars(const StructInfo& info);
+/// Whether the extents of all tensors are known, if only as expressions.
+bool has_shapes(const StructInfo& info);
 
 /// "R.Tensor((n, 4), dtype=\"float32\")"
 void append_text(std::string& out, const StructInfoNode& info);

@@ -1,4 +1,5 @@
-// What a program says without changing memory goes: T.assume(c), assertions, stores of T.undef(), and that iterations may run at the same time.
+// What a program says without changing memory goes: T.assume(c), assertions, stores of T.undef(), and that iterations may run
+// at the same time.
 #include "ir/builtins.h"
 #include "passes/lower/lower.h"
 

@@ -101,7 +101,8 @@ DType CallInfo::common_dtype(std::initializer_list<size_t> inputs) const {
 
 bool CallInfo::differ(const Expr& a, const Expr& b) const {
   if (arith_.prove(make<NE>(a, b))) return true;
-  if (assumed_ && !arith_.prove_equal(a, b)) assumed_->push_back({a, b});
+  // A number is what is asked for, not what is found.
+  if (assumed_ && !arith_.prove_equal(a, b)) assumed_->push_back(as_int(a) ? SizePair{b, a} : SizePair{a, b});
   return false;
 }
 bool CallInfo::exceeds(const Expr& size, const Expr& room) const {

@@ -83,6 +83,17 @@ const OpDef& op_named(std::string_view name) {
         .hint = near.empty() ? "`sator opt --ops` lists the ops" : text("did you mean ", join(near, ", "), "?")});
 }
 
+std::vector<SizePair> assumed_sizes(const RCall& call, arith::Analyzer& arith, StructInfo* result) {
+  const Op* op = call.op.as<Op>();
+  const OpDef* def = op ? find_op(op->name) : nullptr;
+  const auto has_symbols = [](const RExpr& arg) { return arg->sinfo && !vars_in(arg->sinfo).empty(); };
+  std::vector<SizePair> out;
+  if (!def || !def->infer || !def->has_formula() || std::ranges::none_of(call.args, has_symbols)) return out;
+  const StructInfo info = def->infer(CallInfo(*def, call, arith, &out));
+  if (result && !out.empty()) *result = info;
+  return out;
+}
+
 std::string signature(const OpDef& op) {
   std::vector<std::string> params;
   for (const InputDef& i : op.inputs) params.push_back(i.optional ? i.name + "=None" : i.name);

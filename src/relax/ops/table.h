@@ -16,6 +16,11 @@ const OpDef* find_op(std::string_view name);
 /// The row of that name. Errors: there is none; the nearest names are listed.
 const OpDef& op_named(std::string_view name);
 
+/// The sizes that the op needs to be equal and of which its arguments' struct info says nothing; none of calls that no formula describes,
+/// or without symbols.
+///   result  where it is given and there are such sizes: the call's struct info if they are equal
+std::vector<SizePair> assumed_sizes(const RCall& call, arith::Analyzer& arith, StructInfo* result = nullptr);
+
 /// "nn.softmax(x, axis=...)": the arguments in Python's order; `=` after those that may be left out.
 std::string signature(const OpDef& op);
 
