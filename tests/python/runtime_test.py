@@ -140,6 +140,12 @@ class Parameters(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "params.bin"
             sator.runtime.save_param_dict_to_file({"w": sator.nd.array(X)}, path)
+            taken = Path(folder) / "taken"
+            taken.mkdir()
+            for wrong in (taken, Path(folder) / "none" / "params.bin"):
+                with self.assertRaisesRegex(OSError, "needs: a path where a file can be written"):
+                    sator.runtime.save_param_dict_to_file({"w": X}, wrong)
+            self.assertEqual({f.name for f in Path(folder).iterdir()}, {"params.bin", "taken"})  # nothing half-written
             np.testing.assert_array_equal(sator.runtime.load_param_dict_from_file(path)["w"].numpy(), X)
 
     def test_the_bytes_are_those_of_apache_tvm(self):

@@ -4,9 +4,12 @@ All numbers are little-endian. A list of tensors: a mark, 8 bytes that are not u
 the tensors (count, then each). A tensor: a mark, 8 bytes that are not used, device kind and number (int32), rank (int32), the dtype as
 DLPack has it (code and bits of one byte, lanes of two), extents (int64), size in bytes (int64), the elements.
 """
+import contextlib
 import struct
+from pathlib import Path
 
 from sator import _core, nd
+from sator.whole_file import write_whole
 
 _LIST_MARK = 0xF7E58D4F05049CB7
 _TENSOR_MARK = 0xDD5E40F096B4A13F
@@ -32,10 +35,10 @@ def save_param_dict(params):
 
 
 def save_param_dict_to_file(params, path):
-    """Writes what `save_param_dict` gives to a file."""
+    """Writes what `save_param_dict` gives to a file, as a whole or not at all."""
     data = save_param_dict(params)
-    with _opened(path, "wb") as file:
-        file.write(data)
+    with _words_for(path, "a path where a file can be written"):
+        write_whole(path, lambda whole: Path(whole).write_bytes(data))
 
 
 def load_param_dict(param_bytes):
@@ -52,16 +55,17 @@ def load_param_dict(param_bytes):
 
 def load_param_dict_from_file(path):
     """Tensors by name from a file that `save_param_dict_to_file`, ours or TVM's, wrote. Errors: as of load_param_dict; no such file."""
-    with _opened(path, "rb") as file:
-        return load_param_dict(file.read())
+    with _words_for(path, "a file of parameters that can be read"):
+        data = Path(path).read_bytes()
+    return load_param_dict(data)
 
 
-def _opened(path, mode):
+@contextlib.contextmanager
+def _words_for(path, needs):
     try:
-        return open(path, mode)
+        yield
     except OSError as error:
-        what = "a file of parameters that can be read" if mode == "rb" else "a path where a file can be written"
-        raise type(error)(f"{path!r}: {error.strerror}\n  needs: {what}") from None
+        raise type(error)(f"{str(path)!r}: {error.strerror}\n  needs: {needs}") from None
 
 
 def _name(key):

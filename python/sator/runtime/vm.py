@@ -8,21 +8,14 @@ from enum import IntEnum
 from sator import _core, words
 from sator.error import TVMError
 from sator.runtime.shape import ShapeTuple
+from sator.whole_file import write_whole
 
 
 def copy_library(library, path):
     """Puts a copy there as a whole: a library of that path that somebody has loaded goes on as it was."""
-    import os
     import shutil
 
-    whole = f"{path}.{os.getpid()}.part"
-    try:
-        shutil.copyfile(library, whole)
-        os.replace(whole, path)
-    except BaseException:
-        if os.path.exists(whole):
-            os.remove(whole)
-        raise
+    write_whole(path, lambda whole: shutil.copyfile(library, whole))
 
 
 class VMInstrumentReturnKind(IntEnum):
