@@ -64,6 +64,7 @@ RExpr lowered(const RCall& call, const ModuleRef& module) {
   if (op->name == "memory.kill_tensor" || op->name == "memory.kill_storage")
     return op_call("vm.kill_object", {a[0]}, sinfo);
   if (op->name == "reshape") return packed_call("vm.builtin.reshape", a, sinfo);
+  if (op->name == "memory.view") return packed_call("vm.builtin.view", a, sinfo);
   if (op->name == "shape_of") return packed_call("vm.builtin.shape_of", a, sinfo);
   constexpr std::string_view kInspect = "inspect.tensor_";
   if (op->name.starts_with(kInspect)) {

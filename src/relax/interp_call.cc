@@ -5,6 +5,7 @@
 #include "relax/struct_info.h"
 #include "runtime/nonzero.h"
 #include "runtime/tensor_property.h"
+#include "runtime/tensor_view.h"
 #include "runtime/unique.h"
 
 namespace sator::relax {
@@ -55,6 +56,8 @@ runtime::Value GraphInterpreter::Machine::host(const std::string& name, std::spa
   if (at == options.functions.end() && name == "vm.builtin.unique") return unique_of(args);
   if (at == options.functions.end() && name == "vm.builtin.nonzero" && args.size() == 1)
     return runtime::nonzero(*tensor_of(args[0], "nonzero"));
+  if (at == options.functions.end() && name == "vm.builtin.view" && args.size() == 4)
+    return runtime::view_of(*tensor_of(args[0], "a view"), args[1], args[2], args[3]);
   if (at == options.functions.end()) {
     std::vector<std::string> names;
     for (const auto& [known, f] : options.functions) names.push_back(known);
@@ -266,6 +269,10 @@ runtime::Value GraphInterpreter::Machine::call(const RCall& c, Environment& env)
       {"nonzero",
        [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) -> runtime::Value {
          return runtime::nonzero(*tensor_of(a[0], "nonzero"));
+       }},
+      {"memory.view",
+       [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) -> runtime::Value {
+         return runtime::view_of(*tensor_of(a[0], "memory.view"), a[1], a[2], a[3]);
        }},
       {"to_vdevice", [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) { return a[0]; }},
       {"hint_on_device", [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) { return a[0]; }},

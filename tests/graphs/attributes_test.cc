@@ -276,6 +276,7 @@ const std::map<std::string, std::string> kStatements = {
     {"dist.redistribute.placement", "where the result lies: struct info says it"},
     {"dist.redistribute_replica_to_shard.num_workers", "what a worker keeps: struct info says it"},
     {"dist.redistribute_replica_to_shard.axis", "what a worker keeps: struct info says it"},
+    {"nn.dropout.rate", "how much training drops; inference drops nothing"},
     {"nn.max_pool1d.count_include_pad", "maxima count nothing"},
     {"nn.max_pool2d.count_include_pad", "maxima count nothing"},
     {"nn.max_pool3d.count_include_pad", "maxima count nothing"},

@@ -258,9 +258,9 @@ Tensor compute_conv_transpose(const ConvTransposeAttrs<N>& a, const TeInputs& in
   });
   Axes before{0, 0}, after{0, 0};
   for (size_t d = 0; d < N; ++d) {
-    int64_t k = as_int(weight.shape()[d + 2]).value_or(1);
-    before.push_back(k - 1 - a.padding.v[d]);
-    after.push_back(k - 1 - a.padding.v[d + N] + a.output_padding.v[d]);
+    const int64_t span = (as_int(weight.shape()[d + 2]).value_or(1) - 1) * a.dilation.v[d];
+    before.push_back(span - a.padding.v[d]);
+    after.push_back(span - a.padding.v[d + N] + a.output_padding.v[d]);
   }
   Tensor padded = pad(dilated, before, after, constant(0, data.dtype()), "data_pad");
   Expr group_inputs = floordiv(data.shape()[1], a.groups), group_outputs = weight.shape()[1];
@@ -279,21 +279,20 @@ Tensor compute_conv_transpose(const ConvTransposeAttrs<N>& a, const TeInputs& in
     Expr channel = a.groups == 1 ? Expr(dc->var) : floordiv(i[1], group_outputs) * group_inputs + dc->var;
     Indices at{i[0], channel}, at_kernel{a.groups == 1 ? i[1] : floormod(i[1], group_outputs), channel};
     for (size_t d = 0; d < N; ++d) {
-      at.push_back(i[d + 2] + axes[d + 1]->var);
+      at.push_back(i[d + 2] + Expr(axes[d + 1]->var) * a.dilation.v[d]);
       at_kernel.push_back(axes[d + 1]->var);
     }
     return te::reduce_sum(cast_to(dtype, padded(at)) * cast_to(dtype, turned(at_kernel)), axes);
   });
 }
 
-/// Only the plain layouts, undilated, with a kernel of constant size, have a formula.
+/// Only the plain layouts with a kernel of constant size have a formula.
 template <int N>
 std::string unsupported_conv_transpose(const Attrs& attrs, const RCall& call) {
   auto a = read_attrs<ConvTransposeAttrs<N>>(attrs);
   ConvTransposeAttrs<N> plain;
   if (a.out() != a.data_layout || a.data_layout != plain.data_layout || a.kernel_layout != plain.kernel_layout)
     return text("it is lowered for data in ", plain.data_layout, " and kernels in ", plain.kernel_layout, " only");
-  if (std::ranges::any_of(a.dilation.v, [](int64_t d) { return d != 1; })) return "it is lowered for dilation 1 only";
   auto weight = explicit_shape(*call.args[1]->sinfo.template as<TensorInfo>());
   if (weight && std::ranges::any_of(weight->begin() + 2, weight->end(), [](const Expr& e) { return !as_int(e); }))
     return "it is lowered for kernels of constant extents only";

@@ -249,6 +249,11 @@ StructInfo infer_dropout(const DropoutAttrs&, const CallInfo& in) {
   const StructInfo x = ref(in.tensor(0));
   return tuple_info({x, x});
 }
+std::vector<Tensor> compute_dropout(const DropoutAttrs&, const TeInputs& in) {
+  const Tensor& x = in.tensor(0);
+  return {te::compute({.name = "T_dropout"}, x.shape(), [&](const Indices& i) { return x(i); }),
+          full(x.shape(), constant(1, x.dtype()))};
+}
 
 // ---- Losses ----
 
@@ -431,7 +436,11 @@ std::vector<OpDef> nn_ops() {
        .build = build_pad,
        .positions = {"data", "pad_width", "pad_value", "pad_mode"},
        .scalar_constants = true},
-      {.name = "nn.dropout", .inputs = {{"data"}}, .attrs = attrs_of<DropoutAttrs>(), .infer = with(infer_dropout)},
+      {.name = "nn.dropout",
+       .inputs = {{"data"}},
+       .attrs = attrs_of<DropoutAttrs>(),
+       .infer = with(infer_dropout),
+       .compute = with(compute_dropout)},
       {.name = "nn.cross_entropy_with_logits",
        .inputs = {{"predictions"}, {"labels"}},
        .infer = infer_cross_entropy,

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "runtime/builtins/functions.h"
+#include "runtime/tensor_view.h"
 #include "runtime/vm.h"
 
 namespace sator::runtime::builtin {
@@ -26,6 +27,8 @@ Value alloc_tensor(VirtualMachine&, const Args& args) {
 Value null_value(VirtualMachine&, const Args&) { return {}; }
 
 Value reshape(VirtualMachine&, const Args& args) { return args.tensor(0).reshaped(args.shape(1).dims); }
+
+Value view(VirtualMachine&, const Args& args) { return view_of(args.tensor(0), args[1], args[2], args[3]); }
 
 Value copy(VirtualMachine&, const Args& args) { return args[0]; }
 

@@ -29,6 +29,7 @@ constexpr Builtin kBuiltins[] = {
     {"vm.builtin.null_value", 0, 0, builtin::null_value, "nothing: written over a register, it drops what was there"},
     {"vm.builtin.kill_object", 1, 1, builtin::null_value, "nothing: to be written over the register of its argument"},
     {"vm.builtin.reshape", 2, 2, builtin::reshape, "the same elements under another shape"},
+    {"vm.builtin.view", 4, 4, builtin::view, "the same bytes under another shape, dtype or offset"},
     {"vm.builtin.copy", 1, 1, builtin::copy, "its argument"},
     {"vm.builtin.to_device", 3, 3, builtin::to_device, "the tensor on that device"},
 

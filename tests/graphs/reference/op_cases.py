@@ -463,23 +463,29 @@ for (a, b, strides, padding, dilation, groups, nan), n in CONV:
     if n == 2:
         last = lambda v: np.moveaxis(v, 1, -1)
         case("nn.conv2d", "x0, x1, " + attrs + ", data_layout=\"NHWC\", kernel_layout=\"OHWI\"", [last(x), last(w)], last(y))
-for a, b, strides, padding, extra, groups in [((2, 3, 4), (3, 2, 3), (1,), (0, 0), (0,), 1), ((1, 1, 1), (1, 1, 2), (2,), (0, 0), (1,), 1), ((0, 2, 3), (2, 1, 2), (1,), (0, 0), (0,), 1),
-                                              ((1, 4, 3), (4, 3, 2), (3,), (1, 0), (1,), 2), ((1, 2, 3), (2, 2, 1), (1,), (0, 0), (0,), 1),
-                                              ((1, 2, 3, 2), (2, 3, 2, 3), (1, 2), (0, 1, 1, 0), (0, 1), 1), ((1, 1, 1, 4), (1, 1, 1, 1), (1, 1), (0,) * 4, (0, 0), 1),
-                                              ((0, 1, 2, 2), (1, 1, 2, 2), (1, 1), (0,) * 4, (0, 0), 1), ((2, 4, 2, 2), (4, 2, 2, 2), (2, 2), (1, 1, 0, 0), (1, 0), 2), ((1, 2, 2, 3), (2, 1, 2, 1), (1, 1), (0,) * 4, (0, 0), 1)]:
+def conv_transpose(name, a, b, strides, padding, extra, dilation, groups, nan=False):
     n = len(a) - 2
-    x, w = array(a, nan=a in ((1, 2, 3), (1, 2, 2, 3))), array(b)
-    # Each element of x adds the kernel to the output, at its place times the stride.
-    full = [(a[d + 2] - 1) * strides[d] + b[d + 2] + extra[d] for d in range(n)]
+    x, w = array(a, nan=nan), array(b)
+    # Each element of x adds the kernel, its elements `dilation` apart, to the output, at its place times the stride.
+    spans = [(b[d + 2] - 1) * dilation[d] + 1 for d in range(n)]
+    full = [(a[d + 2] - 1) * strides[d] + spans[d] + extra[d] for d in range(n)]
     y = np.zeros([a[0], b[1] * groups] + full)
     per_group = a[1] // groups
     for c in range(a[1]):
         g = c // per_group
         for at in np.ndindex(*a[2:]):
-            window = tuple(slice(at[d] * strides[d], at[d] * strides[d] + b[d + 2]) for d in range(n))
+            window = tuple(slice(at[d] * strides[d], at[d] * strides[d] + spans[d], dilation[d]) for d in range(n))
             y[(slice(None), slice(g * b[1], (g + 1) * b[1])) + window] += wide(x)[(slice(None), c) + at].reshape((-1, 1) + (1,) * n) * wide(w)[c]
     y = y[(slice(None), slice(None)) + tuple(slice(padding[d], full[d] - padding[d + n]) for d in range(n))]
-    case(f"nn.conv{n}d_transpose", f"x0, x1, strides={list(strides)}, padding={list(padding)}, output_padding={list(extra)}, groups={groups}", [x, w], y)
+    far = f"dilation={list(dilation)}, " if max(dilation) > 1 else ""
+    case(name, f"x0, x1, strides={list(strides)}, padding={list(padding)}, output_padding={list(extra)}, {far}groups={groups}", [x, w], y)
+
+
+for a, b, strides, padding, extra, groups in [((2, 3, 4), (3, 2, 3), (1,), (0, 0), (0,), 1), ((1, 1, 1), (1, 1, 2), (2,), (0, 0), (1,), 1), ((0, 2, 3), (2, 1, 2), (1,), (0, 0), (0,), 1),
+                                              ((1, 4, 3), (4, 3, 2), (3,), (1, 0), (1,), 2), ((1, 2, 3), (2, 2, 1), (1,), (0, 0), (0,), 1),
+                                              ((1, 2, 3, 2), (2, 3, 2, 3), (1, 2), (0, 1, 1, 0), (0, 1), 1), ((1, 1, 1, 4), (1, 1, 1, 1), (1, 1), (0,) * 4, (0, 0), 1),
+                                              ((0, 1, 2, 2), (1, 1, 2, 2), (1, 1), (0,) * 4, (0, 0), 1), ((2, 4, 2, 2), (4, 2, 2, 2), (2, 2), (1, 1, 0, 0), (1, 0), 2), ((1, 2, 2, 3), (2, 1, 2, 1), (1, 1), (0,) * 4, (0, 0), 1)]:
+    conv_transpose(f"nn.conv{len(a) - 2}d_transpose", a, b, strides, padding, extra, (1,) * (len(a) - 2), groups, a in ((1, 2, 3), (1, 2, 2, 3)))
 
 
 def windows(x, size, strides, padding, dilation, ceil):
@@ -744,6 +750,20 @@ for shape, count, axis in [((3, 4, 5), 2, 1), ((4,), 3, None), ((3, 2), 5, 0), (
     out = np.zeros(shape)
     np.add.at(out, (slice(None),) * along + (i,), wide(g))
     case("grad.take_backward", f"x0, x1, x2, axis={axis}", [g, x, i], out)
+for a, b, strides, padding, extra, dilation, groups in [((2, 3, 4), (3, 2, 3), (1,), (0, 0), (0,), (2,), 1), ((1, 4, 3), (4, 3, 2), (3,), (1, 4), (2,), (4,), 2),
+                                                        ((1, 2, 3, 2), (2, 3, 2, 3), (1, 2), (0, 1, 1, 0), (0, 1), (3, 2), 1), ((0, 1, 2, 2), (1, 1, 2, 2), (1, 1), (0,) * 4, (0, 0), (1, 2), 1),
+                                                        ((2, 4, 2, 2), (4, 2, 2, 2), (2, 2), (1, 1, 0, 0), (1, 0), (2, 1), 2)]:
+    conv_transpose(f"nn.conv{len(a) - 2}d_transpose", a, b, strides, padding, extra, dilation, groups)
+for shape, nan in SHAPES:
+    x = array(shape, nan=nan)
+    case("nn.dropout", "x0, rate=0.3", [x], [x, np.ones_like(x)])
+for shape, to, dtype, offset in [((6,), (2, 3), None, None), ((2, 3), (3, 2), "int32", 0), ((4,), (2, 3), "float16", 4), ((3, 2), None, "uint32", None), ((8,), (5,), None, 12), ((0, 3), (2, 0), None, None)]:
+    x = array(shape)
+    seen = x.reshape(-1).view(dtype or "float32")
+    start = (offset or 0) // seen.itemsize
+    seen = seen[start:start + math.prod(to or shape)].reshape(to or shape)
+    words = "".join([f", shape=R.shape({list(to)})" if to else "", f', dtype=R.dtype("{dtype}")' if dtype else "", f", relative_byte_offset=R.prim_value({offset})" if offset is not None else ""])
+    case("memory.view", "x0" + words, [x], seen, dtype=str(seen.dtype))
 
 with open(Path(__file__).with_name("op_cases.jsonl"), "w") as out:
     for line in lines:
