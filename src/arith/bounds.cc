@@ -170,8 +170,9 @@ Bounds BoundsAnalysis::of_cast(const Cast& c) {
     return meet({ceil_log2(b.min), ceil_log2(b.max)}, bounds_of(c.dtype));
   }
   if (c.value->dtype.is_handle()) return bounds_of(c.dtype);
-  Bounds value = (*this)(c.value), all = bounds_of(c.dtype);
-  return meet(value, all);
+  // What is cast is a value of its own dtype, whatever bounds leave open, as those of a size do.
+  const Bounds value = meet((*this)(c.value), bounds_of(c.value->dtype));
+  return meet(value, bounds_of(c.dtype));
 }
 
 Bounds BoundsAnalysis::of_call(const Call& c) {

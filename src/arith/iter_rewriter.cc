@@ -108,6 +108,16 @@ IterSum IterRewriter::as_sum(const Value& v) {
   return {{}, std::get<Expr>(v)};
 }
 
+bool IterRewriter::keeps_values(const Value& v, const Expr& inner, DType dtype) {
+  const Bounds b = analyzer_.bounds(inner);
+  if (!is_inf(b.min) && !is_inf(b.max) && fits(b.min, dtype) && fits(b.max, dtype)) return true;
+  // One digit of iterators that were fused, as those of symbolic sizes are: it runs to its own extent.
+  const IterSplit* s = std::get_if<IterSplit>(&v);
+  if (!s || !is_one(s->scale)) return false;
+  const Bounds extent = analyzer_.bounds(s->extent);
+  return !is_inf(extent.max) && fits(extent.max, dtype);
+}
+
 IterRewriter::Value IterRewriter::value_of(const Expr& e) {
   Kind kind = kind_of(e);
   if (kind == Kind::var) {
@@ -122,11 +132,10 @@ IterRewriter::Value IterRewriter::value_of(const Expr& e) {
       case Kind::floordiv: return of_division(e, true);
       case Kind::floormod: return of_division(e, false);
       case Kind::cast: {
-        // A cast that changes no value of what it is of.
         const Expr& inner = static_cast<const Cast*>(e.get())->value;
-        Bounds b = is_index(inner->dtype) ? analyzer_.bounds(inner) : Bounds{};
-        if (is_inf(b.min) || is_inf(b.max) || !fits(b.min, e->dtype) || !fits(b.max, e->dtype)) break;
+        if (!is_index(inner->dtype)) break;
         Value v = value_of(inner);
+        if (!keeps_values(v, inner, e->dtype)) break;
         if (const Expr* constant = std::get_if<Expr>(&v)) return cast_to(e->dtype, *constant);
         if (IterSum* sum = std::get_if<IterSum>(&v)) sum->base = cast_to(e->dtype, sum->base);
         return v;

@@ -101,6 +101,8 @@ class IterRewriter {
   Value of_product(const Expr& e);
   Value of_division(const Expr& e, bool quotient);
   bool uses_iters(const Expr& e) const;
+  /// Whether a cast to `dtype` changes none of the values of `inner`, of which v was found.
+  bool keeps_values(const Value& v, const Expr& inner, DType dtype);
   static IterSum as_sum(const Value& v);
   static void add(IterSum& to, const IterSplit& split, bool subtract);
   std::optional<IterSum> one_split(const Value& dividend, const Expr& original);

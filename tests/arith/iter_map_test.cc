@@ -316,6 +316,36 @@ struct RandomMap {
   }
 };
 
+/// What fuse leaves of loops over int32 sizes: it counts in int64, and each loop is a digit, cast back.
+TEST(DetectIterMap, DigitsOfSymbolicSizesUnderCasts) {
+  for (const bool is_split : {false, true}) {
+    Names names;
+    for (const char* size : {"n", "m"}) names.add(size, i32, true);
+    for (const char* iter : {"f", "o", "s"}) names.add(iter, i64);
+    const std::string both = "cast(\"int64\", n) * cast(\"int64\", m)", fused = is_split ? "(o * i64(128) + s)" : "f";
+    RangeMap iters;
+    Expr predicate;
+    if (is_split) {
+      iters[names["o"]] = range_of(parse_expr("(" + both + " + i64(127)) // i64(128)", names));
+      iters[names["s"]] = range_of(int_imm(128, i64));
+      predicate = parse_expr("o * i64(128) + s < " + both, names);
+    } else {
+      iters[names["f"]] = range_of(parse_expr(both, names));
+    }
+    const std::vector<Expr> indices = {parse_expr("cast(\"int32\", " + fused + " // cast(\"int64\", m))", names),
+                                       parse_expr("cast(\"int32\", " + fused + " % cast(\"int64\", m))", names)};
+    Analyzer analyzer;
+    const IterMap map = detect_iter_map(indices, iters, predicate, kSurjective, analyzer);
+    EXPECT_EQ(map.error, "");
+    if (!map.ok()) continue;
+    EXPECT_EQ(show(analyzer.simplify(map.indices[0].args[0].extent)), "cast(\"int64\", n)");
+    EXPECT_EQ(show(analyzer.simplify(map.indices[1].args[0].extent)), "cast(\"int64\", m)");
+    // Values that need not fit stay what they are.
+    const Expr whole = parse_expr("cast(\"int32\", " + fused + ")", names);
+    EXPECT_FALSE(detect_iter_map({whole}, iters, predicate, kSurjective, analyzer).ok());
+  }
+}
+
 TEST(DetectIterMap, AcceptedMapsAreWhatTheyClaim) {
   int accepted[2] = {0, 0};
   size_t walked = 0;
