@@ -72,7 +72,7 @@ relax::LegalizeFn call_rewriter(nb::object function) {
   if (function.is_none()) return {};
   return
       [function = std::make_shared<PythonFunction>(std::move(function))](const relax::RCallRef& call, BlockBuilder&) {
-        nb::gil_scoped_acquire gil;
+        WithGil gil;
         return graph_of(function->object(nb::none(), to_python(NodeRef(call))));
       };
 }
@@ -89,7 +89,7 @@ void add_user_op(const std::string& name, nb::object infer, nb::object normalize
   };
   if (!infer.is_none())
     row.infer = [function = std::make_shared<PythonFunction>(std::move(infer))](const relax::CallInfo& in) {
-      nb::gil_scoped_acquire gil;
+      WithGil gil;
       return struct_info_of(function->object(to_python(NodeRef(ref(in.call()))), nb::none()));
     };
   else

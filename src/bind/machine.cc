@@ -41,7 +41,7 @@ std::map<std::string, nb::object, std::less<>>& python_functions() {
 
 /// What the machine calls for each of them.
 Value call_python(runtime::VirtualMachine&, const runtime::Args& args) {
-  nb::gil_scoped_acquire gil;
+  WithGil gil;
   const auto at = python_functions().find(args.callee());
   if (at == python_functions().end()) internal_error("a Python function that is not registered");
   nb::list given;
@@ -261,7 +261,7 @@ class Machine {
     const std::lock_guard alone(running_);
     if (!kept) return vm_.set_call_hook(nullptr);
     vm_.set_call_hook([kept](const runtime::Args& args, const Value* result) {
-      nb::gil_scoped_acquire gil;
+      WithGil gil;
       nb::list given;
       given.append(nb::str(args.callee().data(), args.callee().size()));
       given.append(result == nullptr);
@@ -276,7 +276,7 @@ class Machine {
     try {
       return vm_.call(function, values);
     } catch (const Error&) {
-      nb::gil_scoped_acquire gil;
+      WithGil gil;
       if (raised_in_kernel) std::rethrow_exception(std::exchange(raised_in_kernel, nullptr));
       throw;
     }
@@ -313,7 +313,7 @@ sator_call_registered(int64_t number, int64_t a, int64_t b, int64_t c, int64_t d
                       int64_t h, int64_t i, int64_t j, int64_t k, int64_t l, int64_t m, int64_t n, int64_t o, int64_t p,
                       int64_t q, int64_t r, int64_t s, int64_t t, int64_t u, int64_t v, int64_t w, int64_t x) {
   const int64_t words[kMostWords] = {a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x};
-  nb::gil_scoped_acquire gil;
+  WithGil gil;
   try {
     call_in_kernel(number, words);
     return 0;

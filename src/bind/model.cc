@@ -32,7 +32,7 @@ namespace {
 
 /// To be called without Python's lock. Errors: KeyboardInterrupt, or what the callback raises.
 void tell(const nb::object& callback, const std::string& news) {
-  nb::gil_scoped_acquire gil;
+  WithGil gil;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
   if (!callback.is_none()) callback(news);
 }
@@ -70,7 +70,7 @@ class LanguageModel {
       bool stopped = false;
       made = generate_text(*session_, tokenizer(), ids, options, [&](const std::string& piece) {
         if (stopped) return false;  // what was held back, at the end
-        nb::gil_scoped_acquire gil;
+        WithGil gil;
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
         stopped = !piece.empty() && !take.is_none() && take(piece).is(Py_False);
         return !stopped;

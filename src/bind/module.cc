@@ -1,15 +1,21 @@
 // The extension module sator/_core. It is thin: what it offers is read from the tables of nodes, primitives and passes.
 #include "base/interrupt.h"
+#include "bind/gil.h"
 #include "bind/node.h"
 #include "bind/parts.h"
 #include "bind/tensor.h"
+#include "runtime/printing.h"
 
 NB_MODULE(_core, m) {
   nanobind::set_leak_warnings(false);  // classes made from tables live as long as the process
   // Python hears of signals in its first thread alone.
   sator::let_check_interrupt_ask([] {
-    nanobind::gil_scoped_acquire gil;
+    sator::bind::WithGil gil;
     if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+  });
+  sator::runtime::set_print([](const std::string& line) {
+    sator::bind::WithGil gil;
+    nanobind::module_::import_("builtins").attr("print")(line);
   });
   sator::bind::add_errors(m);
   sator::bind::add_node_classes(m);

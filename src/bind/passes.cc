@@ -77,7 +77,7 @@ void add_passes(nb::module_& m) {
         if (!target.is_none()) ctx.target = Target::parse(nb::cast<std::string>(nb::str(target)));
         if (!explain.is_none())
           ctx.explain = [&](const std::string& which, const std::string& message) {
-            nb::gil_scoped_acquire gil;
+            WithGil gil;
             explain(which, message);
           };
         ModuleRef out;

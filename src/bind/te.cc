@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "bind/gil.h"
 #include "bind/parts.h"
 #include "relax/builder.h"
 #include "relax/ops/table.h"
@@ -188,11 +189,11 @@ std::vector<Expr> exprs_from(const nb::object& function, const std::vector<Expr>
 te::Reduction reduced_by(nb::object combine, nb::object identity, nb::object sources, nb::object axis) {
   // Counted with the reduction, which may be freed without Python's lock.
   auto held = std::shared_ptr<nb::object>(new nb::object(std::move(combine)), [](nb::object* o) {
-    nb::gil_scoped_acquire gil;
+    WithGil gil;
     delete o;
   });
   te::Reducer reducer{extents_of(identity), [held](const std::vector<Expr>& l, const std::vector<Expr>& r) {
-                        nb::gil_scoped_acquire gil;
+                        WithGil gil;
                         return exprs_from(*held, l, r);
                       }};
   return {std::move(reducer), extents_of(sources), axes_of(axis)};
@@ -209,12 +210,12 @@ nb::object extern_tensors(const std::string& name, nb::object inputs, nb::list s
     outputs.push_back({extents_of(shapes[i]), *dtype, nb::len(shapes) == 1 ? name : text(name, ".v", i)});
   }
   auto held = std::shared_ptr<nb::object>(new nb::object(std::move(body)), [](nb::object* o) {
-    nb::gil_scoped_acquire gil;
+    WithGil gil;
     delete o;
   });
   return list_of(te::extern_stage(
       name, given, std::move(outputs), [held, n = given.size()](const std::vector<BufferRef>& buffers) -> tir::Stmt {
-        nb::gil_scoped_acquire gil;
+        WithGil gil;
         nb::list ins, outs;
         for (size_t i = 0; i < buffers.size(); ++i) (i < n ? ins : outs).append(to_python(NodeRef(buffers[i])));
         nb::object made = (*held)(ins, outs);

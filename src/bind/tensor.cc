@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "base/error.h"
+#include "bind/gil.h"
 #include "bind/node.h"
 
 namespace sator::bind {
@@ -21,7 +22,7 @@ class ForeignArray final : public Object {
  public:
   explicit ForeignArray(A array) : array_(std::move(array)) {}
   ~ForeignArray() override {
-    nb::gil_scoped_acquire gil;
+    WithGil gil;
     array_ = A();
   }
 

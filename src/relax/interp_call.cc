@@ -4,6 +4,7 @@
 #include "relax/ops/table.h"
 #include "relax/struct_info.h"
 #include "runtime/nonzero.h"
+#include "runtime/printing.h"
 #include "runtime/tensor_property.h"
 #include "runtime/tensor_view.h"
 #include "runtime/unique.h"
@@ -139,17 +140,14 @@ std::vector<runtime::Value> items_of(const runtime::Value& v) {
   return t ? t->fields : std::vector{v};
 }
 
-/// A text with {} where the values go.
-std::string formatted(const std::string& format, std::span<const runtime::Value> values) {
-  std::string out;
-  size_t next = 0, from = 0;
-  for (size_t at = format.find("{}"); at != format.npos && next < values.size(); at = format.find("{}", from)) {
-    out += format.substr(from, at - from) + values[next++].describe();
-    from = at + 2;
-  }
-  out += format.substr(from);
-  for (; next < values.size(); ++next) out += " " + values[next].describe();
+std::vector<const runtime::Value*> behind_first(const std::vector<runtime::Value>& values, size_t first) {
+  std::vector<const runtime::Value*> out;
+  for (size_t i = first; i < values.size(); ++i) out.push_back(&values[i]);
   return out;
+}
+
+std::string_view string_of(const runtime::Value& v) {
+  return v.as_string() ? std::string_view(*v.as_string()) : std::string_view();
 }
 
 }  // namespace
@@ -235,19 +233,12 @@ runtime::Value GraphInterpreter::Machine::call(const RCall& c, Environment& env)
        }},
       {"print",
        [](Machine& m, const RCall&, std::vector<runtime::Value>& a, Environment&) -> runtime::Value {
-         if (m.options.print)
-           m.options.print(formatted(a[0].as_string() ? *a[0].as_string() : "", std::span(a).subspan(1)));
+         if (m.options.print) m.options.print(runtime::formatted(string_of(a.at(0)), behind_first(a, 1)));
          return runtime::Tuple::of({});
        }},
       {"assert_op",
        [](Machine&, const RCall&, std::vector<runtime::Value>& a, Environment&) -> runtime::Value {
-         const Tensor* t = a[0].as<Tensor>();
-         bool holds = t ? *t->data_as<char>() != 0 : a[0].as_int() && *a[0].as_int() != 0;
-         if (!holds)
-           fail({.what = text("an assertion failed: ",
-                              formatted(a[1].as_string() ? *a[1].as_string() : "", std::span(a).subspan(2))),
-                 .needs = "a condition that holds",
-                 .hint = "check the inputs"});
+         runtime::require_assertion(a.at(0), string_of(a.at(1)), behind_first(a, 2));
          return runtime::Tuple::of({});
        }},
       {"null_value",

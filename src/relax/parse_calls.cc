@@ -634,12 +634,16 @@ tir::Value fn_print(GraphEvaluator& ev, const Expression& call) {
   return op_with(ev, call, "print", std::move(args), {}, {});
 }
 tir::Value fn_assert_op(GraphEvaluator& ev, const Expression& call) {
-  Keywords k = split_keywords(ev, call, {"format", "format_args"}, false);
-  Arguments a(ev, k.positional, {"condition", "*args"});
+  Keywords k = split_keywords(ev, call, {"condition", "format", "format_args"}, false);
+  const auto named = k.known.find("condition");
+  std::vector<std::string_view> positions = {"condition", "*args"};
+  if (named != k.known.end()) positions.erase(positions.begin());
+  Arguments a(ev, k.positional, positions);
+  const tir::Value& condition = named == k.known.end() ? a.need("condition") : named->second;
   std::vector<tir::Value> values = a.rest();
   if (auto at = k.known.find("format_args"); at != k.known.end()) values.push_back(at->second);
   std::vector<RExpr> args = shown(ev, values, call.place);
-  args.insert(args.begin(), {ev.to_graph(a.need("condition"), call.place), format_of(ev, k, call.place)});
+  args.insert(args.begin(), {ev.to_graph(condition, call.place), format_of(ev, k, call.place)});
   return op_with(ev, call, "assert_op", std::move(args), {}, {});
 }
 tir::Value fn_call_tir_dyn(GraphEvaluator& ev, const Expression& call) {

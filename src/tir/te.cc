@@ -359,7 +359,7 @@ class FunctionBuilder {
                     ? reduction_body(stage, iterators, indices, init)
                     : tir::store(buffers_[&stage][output], placed(stage.bodies[output], iterators), indices);
     if (iter_vars.empty()) {
-      iter_vars.push_back(make<IterVar>(range_of(int_imm(1, i64)), make_var("vi", i64), IterKind::spatial));
+      iter_vars.push_back(make<IterVar>(range_of(int_imm(1, index_)), make_var("vi", index_), IterKind::spatial));
       values.push_back(int_imm(0, index_));
     }
     return block(fresh_block_name(stage.bodies.size() > 1 ? stage.outputs[output].name : stage.name),

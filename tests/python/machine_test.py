@@ -1,4 +1,8 @@
 """What programs give and ask while they run: numbers, properties of tensors, functions in place, instructions by hand."""
+import contextlib
+import io
+import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -185,6 +189,58 @@ class Instructions(unittest.TestCase):
             missing.emit_ret(missing.r(0))
         with self.assertRaisesRegex(sator.TVMError, "no_such"):
             relax.VirtualMachine(missing.get(), sator.cpu())
+
+
+class Messages(unittest.TestCase):
+    def setUp(self):
+        @R.function(pure=False)
+        def main(x: R.Tensor((2, 2), "float32"), holds: R.Tensor((), "bool"), many: R.Tensor((2000,), "float16")):
+            _ = R.print(x, R.shape([2, 5]), format="x is {} of {}!")
+            _1 = R.print(many)
+            _2 = R.assert_op(holds, R.prim_value(3), format="{} is too many")
+            return x
+        self.vm = machine(sator.IRModule({"main": main}))
+        self.args = [np.array([[0.1, 2], [np.nan, -0.0]], "float32"), np.arange(2000).astype("float16")]
+
+    def test_print(self):
+        """Values stand in the place of {}; floats are the shortest that read back; long tensors are cut, as NumPy's."""
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            self.vm["main"](self.args[0], np.array(True), self.args[1])
+        self.assertEqual(said.getvalue(), "x is [[0.1, 2.0],\n [nan, -0.0]] of [2, 5]!\n[0.0, 1.0, 2.0, ..., 1997.0, 1998.0, 1999.0]\n")
+
+    def test_assertion(self):
+        with contextlib.redirect_stdout(io.StringIO()), self.assertRaisesRegex(sator.TVMError, "assertion failed: 3 is too many"):
+            self.vm["main"](self.args[0], np.array(False), self.args[1])
+        x = relax.Var("x", R.Tensor((3,), "float32"))
+        made = relax.op.assert_op(condition=relax.const(True), format_args=[x], format="x {}")
+        self.assertTrue(sator.ir.structural_equal(made, relax.op.assert_op(relax.const(True), x, format="x {}"), True))
+
+
+class Ends(unittest.TestCase):
+    def test_threads_inside_of_kernels(self):
+        """Python ends while daemons compute: they ask for its lock when it is gone."""
+        script = """
+import threading, time, numpy as np, sator
+from sator.script import tir as T
+@T.prim_func
+def f(A: T.Buffer((200000,), "float32")):
+    for i in range(200000):
+        A[i] = T.sin(A[i])
+program, a, ran = sator.build(f), np.ones(200000, "float32"), threading.Event()
+def work():
+    while True:
+        program(a)
+        ran.set()
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+ran.wait()
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "ends.py"
+            path.write_text(script)
+            done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=120)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
 class Surroundings(unittest.TestCase):

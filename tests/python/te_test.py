@@ -34,6 +34,18 @@ class Formulas(unittest.TestCase):
         _, got = run([x, topi.argmax(x, axis=1)], values, np.zeros(3, "int32"))
         np.testing.assert_array_equal(got, values.argmax(1))
 
+    def test_results_of_rank_0(self):
+        """The one index of their block counts as the function's other indices do."""
+        x, scalar = te.placeholder((4,), name="x"), te.placeholder((), name="scalar")
+        values = np.arange(4, dtype="float32") + 1
+        for made, expected in [(te.compute((), lambda: x[2] * 2.0, name="one"), 6), (topi.divide(topi.sum(x), 4.0), 2.5)]:
+            self.assertEqual(run([x, made], values, np.zeros((), "float32"))[1], expected)
+            program = sator.build(te.create_schedule(made.op), [x, made], "llvm")
+            got = np.zeros((), "float32")
+            program(values, got)
+            self.assertEqual(got, expected)
+        self.assertAlmostEqual(float(run([scalar, topi.exp(scalar)], np.array(1, "float32"), np.zeros((), "float32"))[1]), np.e, 6)
+
     def test_scans_and_scatters_of_int32_shapes(self):
         """Loops count in the dtype of the extents that they run over."""
         x = te.placeholder((3, 5), name="x")

@@ -212,7 +212,9 @@ Tensor mean(const Tensor& x, const std::optional<std::vector<int64_t>>& axes, bo
     Expr nan = float_imm(std::numeric_limits<double>::quiet_NaN(), x.dtype());
     return map({.name = "T_divide"}, sum(x, axes, keepdims), [&](const Expr&) { return nan; });
   }
-  return divide(sum(x, axes, keepdims), count);
+  if (x.dtype().is_float() || x.dtype().is_bool()) return divide(sum(x, axes, keepdims), count);
+  // Of integers the whole sum counts, and what is behind the point is cut off; the mean of nothing is 0.
+  return cast(divide(sum(cast(x, i64), axes, keepdims), sator::max(cast_to(i64, count), int_imm(1, i64))), x.dtype());
 }
 
 // The row's greatest element is subtracted first, so that exp cannot overflow.

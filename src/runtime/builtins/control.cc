@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "runtime/builtins/functions.h"
+#include "runtime/printing.h"
 #include "runtime/vm.h"
 
 namespace sator::runtime::builtin {
@@ -62,6 +63,16 @@ Value make_closure(VirtualMachine&, const Args& args) {
 }
 
 Value invoke_closure(VirtualMachine& vm, const Args& args) { return vm.invoke(args.closure(0), args.from(1)); }
+
+Value print(VirtualMachine&, const Args& args) {
+  print_line(formatted(args.string(0), args.from(1).values()));
+  return Tuple::of({});
+}
+
+Value assert_op(VirtualMachine&, const Args& args) {
+  require_assertion(args[0], args.string(1), args.from(2).values());
+  return Tuple::of({});
+}
 
 Value call_tir_dyn(VirtualMachine& vm, const Args& args) {
   const Dims& sizes = args.shape(args.size() - 1).dims;

@@ -58,6 +58,8 @@ Value take_param(VirtualMachine&, const Args&);        // (source, index)
 Value read_if_cond(VirtualMachine&, const Args&);      // (integer | tensor of one element) -> 0 or 1
 Value make_closure(VirtualMachine&, const Args&);      // (function, captured...) -> function
 Value invoke_closure(VirtualMachine&, const Args&);    // (function, argument...) -> its value
+Value print(VirtualMachine&, const Args&);             // (format, value...) (printing.h)
+Value assert_op(VirtualMachine&, const Args&);         // (condition, format, value...)
 Value call_tir_dyn(VirtualMachine&,
                    const Args&);  // (function, tensor..., shape): the shape's extents become scalars
 

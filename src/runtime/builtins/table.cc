@@ -48,6 +48,8 @@ constexpr Builtin kBuiltins[] = {
     {"vm.builtin.read_if_cond", 1, 1, builtin::read_if_cond, "a condition as 0 or 1"},
     {"vm.builtin.make_closure", 1, -1, builtin::make_closure, "a function with its last arguments bound"},
     {"vm.builtin.invoke_closure", 1, -1, builtin::invoke_closure, "calls a function value"},
+    {"vm.builtin.print", 1, -1, builtin::print, "prints values, in a format"},
+    {"vm.builtin.assert_op", 2, -1, builtin::assert_op, "requires that a condition holds"},
     {"vm.builtin.call_tir_dyn", 2, -1, builtin::call_tir_dyn, "calls a kernel with symbolic sizes as scalars"},
 
     {"vm.builtin.attention_kv_cache_create", 3, 3, builtin::growing_cache_create, "a cache of one tensor that grows"},

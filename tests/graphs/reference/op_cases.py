@@ -764,6 +764,9 @@ for shape, to, dtype, offset in [((6,), (2, 3), None, None), ((2, 3), (3, 2), "i
     seen = seen[start:start + math.prod(to or shape)].reshape(to or shape)
     words = "".join([f", shape=R.shape({list(to)})" if to else "", f', dtype=R.dtype("{dtype}")' if dtype else "", f", relative_byte_offset=R.prim_value({offset})" if offset is not None else ""])
     case("memory.view", "x0" + words, [x], seen, dtype=str(seen.dtype))
+for shape, axis, dtype in [((3, 4), 1, "int32"), ((2, 3, 2), None, "int8"), ((4,), 0, "int64"), ((2, 5), 0, "int16"), ((3, 7), -1, "uint8"), ((0, 2), 1, "int32")]:
+    x = array(shape, -120 if dtype != "uint8" else 0, 255 if dtype != "int8" else 120, dtype)
+    case("mean", f"x0, axis={[axis] if axis is not None else None}", [x], np.trunc(np.sum(x, axis=axis, dtype="int64") / (x.size if axis is None else shape[axis])).astype(dtype))
 
 with open(Path(__file__).with_name("op_cases.jsonl"), "w") as out:
     for line in lines:
