@@ -79,7 +79,7 @@ def build(mod, args=None, target=None, target_host=None, runtime=None, name="def
         from sator.packed import with_kernel_calls
 
         module = with_kernel_calls(module)
-    program, library = _compile(transform.ReturnByStore()(module), target, True, bounds)
+    program, library = _compile(transform.ReturnByStore()(transform.InlinePrimFuncs()(module)), target, True, bounds)
     return Module(program, library)
 
 

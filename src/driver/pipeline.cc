@@ -20,6 +20,7 @@ std::vector<Phase> phases_before_schedules() {
            {{"AttachVariableBounds"},
             {"AttachAdditionalPrimFuncs"},
             {"AttachMemoryPlanAttr"},
+            {"InlinePrimFuncs"},
             {"BindTarget"},
             {"MarkScheduledFunctions"},
             {"AttachCUDAGraphSymbolicCaptureHints", "CUDA graphs are for GPUs"},

@@ -9,6 +9,7 @@
 #include "passes/fuse_ops.h"
 #include "passes/fuse_patterns.h"
 #include "passes/graph/graph.h"
+#include "passes/inline_prim_funcs.h"
 #include "passes/legalize_ops.h"
 #include "passes/lift_transform_params.h"
 #include "passes/lower/lower.h"
@@ -81,6 +82,9 @@ const std::vector<Pass>& passes() {
        "joins neighbouring groups of one backend",
        [](const ModuleRef& module, const PassContext& ctx) { return merge_composite_functions(module, ctx); }},
       {"RunCodegen", "makes each such group the backend's kernel", run_codegen},
+      {"InlinePrimFuncs",
+       "puts tensor functions in the place of their calls in others",
+       [](const ModuleRef& module, const PassContext&) { return inline_prim_funcs(module, Inlined::all); }},
       {"CheckSizes", "checks symbolic sizes that calls need to be equal", check_sizes},
       {"FuseAddRMSNorm", "joins a residual sum and the norm that follows", fuse_add_rms_norm},
       {"FuseTransposeMatmul", "multiplies by a transposed matrix as it lies", fuse_transpose_matmul},

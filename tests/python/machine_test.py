@@ -191,6 +191,107 @@ class Instructions(unittest.TestCase):
             relax.VirtualMachine(missing.get(), sator.cpu())
 
 
+class Calls(unittest.TestCase):
+    def test_functions_of_the_module(self):
+        @I.ir_module
+        class M:
+            @T.prim_func
+            def main(A: T.Buffer((80, 16), "float32"), B: T.Buffer((64, 16), "float32")):
+                for i in range(64):
+                    M.sums(T.address_of(A[i, 0]), T.address_of(B[i, 0]))
+                M.doubled(B.data, B.data)
+                for i in range(64):
+                    with T.block("first"):
+                        vi = T.axis.spatial(64, i)
+                        B[vi, 0] = M.clipped(B[vi, 0], T.float32(9))
+
+            @T.prim_func(private=True)
+            def sums(a: T.handle("float32"), b: T.handle("float32")):
+                A = T.decl_buffer((16, 16), "float32", data=a)
+                B = T.decl_buffer((16,), "float32", data=b)
+                for i in range(16):
+                    B[i] = 0.0
+                    for j in range(16):
+                        B[i] = B[i] + A[i, j]
+
+            @T.prim_func(private=True)
+            def doubled(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32")):
+                for i in range(1024):
+                    with T.block("doubled"):
+                        vi = T.axis.spatial(1024, i)
+                        B[vi] = A[vi] * T.float32(2)
+
+            @T.prim_func
+            def clipped(x: T.float32, low: T.float32) -> T.float32:
+                if x < low:
+                    T.evaluate(T.ret(low))
+                else:
+                    T.evaluate(T.ret(x))
+
+        a, b = np.random.default_rng(0).standard_normal((80, 16)).astype("float32"), np.zeros((64, 16), "float32")
+        program = sator.build(M)
+        program["main"](a, b)
+        expected = 2 * np.lib.stride_tricks.sliding_window_view(a.sum(1), 16)[:64]
+        expected[:, 0] = np.maximum(expected[:, 0], 9)
+        np.testing.assert_allclose(b, expected, rtol=1e-4, atol=1e-5)
+        self.assertEqual(program["clipped"](3.0, 4.0), 4.0)
+
+        @I.ir_module
+        class Again:
+            @T.prim_func
+            def main(A: T.Buffer((4,), "float32")):
+                Again.main(A.data)
+        with self.assertRaisesRegex(sator.TVMError, "calls the function main of its module"):
+            sator.build(Again)
+
+    def test_pointers_of_parts(self):
+        """access_ptr counts from the argument's first element, in a matched buffer too."""
+        @T.prim_func
+        def moved(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+            T.evaluate(T.call_extern("int32", "memcpy", B.access_ptr("w", offset=4), A.access_ptr("r", offset=8), 32))
+
+        a, b = np.arange(16, dtype="float32"), np.zeros(16, "float32")
+        sator.build(moved)(a, b)
+        np.testing.assert_array_equal(b, np.concatenate([np.zeros(4), a[8:], np.zeros(4)]))
+
+        @T.prim_func
+        def copied(A: T.Buffer((3, 16), "float32"), B: T.Buffer((3, 16), "float32")):
+            for r, i in T.grid(3, 4):
+                with T.block("part"):
+                    vr, vi = T.axis.remap("SS", [r, i])
+                    T.reads(A[vr, vi * 4:vi * 4 + 4])
+                    T.writes(B[vr, vi * 4:vi * 4 + 4])
+                    X = T.match_buffer(A[vr, vi * 4:vi * 4 + 4], (4,), offset_factor=1)
+                    Y = T.match_buffer(B[vr, vi * 4:vi * 4 + 4], (4,), offset_factor=1)
+                    T.evaluate(T.call_extern("int32", "memcpy", Y.access_ptr("w"), X.access_ptr("r"), 16))
+
+        a, b = np.random.default_rng(1).random((3, 16), "float32"), np.zeros((3, 16), "float32")
+        sator.build(copied)(a, b)
+        np.testing.assert_array_equal(b, a)
+
+    def test_strides_of_parameters(self):
+        """Arguments are dense: strides by name are a dense array's, others are refused, as are offsets."""
+        def program(declared, sizes="pass"):
+            return sator.script.parse(f'''
+@T.prim_func
+def main(a: T.handle, b: T.handle):
+    {sizes}
+    A = T.match_buffer(a, (3, 4), "float32", {declared})
+    B = T.match_buffer(b, (3, 4), "float32")
+    for i, j in T.grid(3, 4):
+        B[i, j] = A[i, j]
+''')
+
+        a = np.arange(12, dtype="float32").reshape(3, 4)
+        for declared, sizes in [("strides=[4, 1]", "pass"), ("strides=[s, t]", "s = T.int32(); t = T.int64()"), ("strides=[s, 1], elem_offset=t", "s = T.int64(); t = T.int32()")]:
+            b = np.zeros((3, 4), "float32")
+            sator.build(program(declared, sizes))(a, b)
+            np.testing.assert_array_equal(b, a, declared)
+        for declared, words in [("strides=[8, 1]", "stride 8 in dimension 0, a dense array 4"), ("strides=[4, 2]", "stride 2"), ("elem_offset=4", "begins at element 4")]:
+            with self.assertRaisesRegex(sator.TVMError, words):
+                sator.build(program(declared))
+
+
 class Messages(unittest.TestCase):
     def setUp(self):
         @R.function(pure=False)

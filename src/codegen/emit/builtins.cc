@@ -198,6 +198,12 @@ const BufferLoad& address_argument(const Call& n) {
   return *place;
 }
 llvm::Value* emit_address_of(Emit& e, const Call& n) { return address_of(e, address_argument(n)); }
+/// tvm_access_ptr(dtype, data, offset, extent, access): the address of element `offset`
+llvm::Value* emit_access_ptr(Emit& e, const Call& n) {
+  llvm::Value* offset = convert(e, arg(e, n, 2), n.args[2]->dtype, i64);
+  llvm::Value* bytes = e.b.CreateMul(offset, integer(e, n.args[0]->dtype.bytes(), i64));
+  return e.b.CreateGEP(e.b.getInt8Ty(), arg(e, n, 1), bytes);
+}
 
 /// prefetch(address_of(place), write, locality, kind of cache)
 llvm::Value* emit_prefetch_call(Emit& e, const Call& n) {
@@ -297,6 +303,7 @@ constexpr EmitBuiltin kTable[] = {
     {"tir.dp4a", emit_dot4},
     {"tir.dot2", emit_dot2},
     {"tir.address_of", emit_address_of},
+    {"tir.tvm_access_ptr", emit_access_ptr},
     {"tir.prefetch", emit_prefetch_call},
     {"tir.isnullptr", [](Emit& e, const Call& n) { return e.b.CreateIsNull(arg(e, n, 0)); }},
     {"tir.call_extern", emit_extern},
@@ -314,6 +321,12 @@ llvm::Value* emit_call(Emit& e, const Call& n) {
     return out;
   }();
   auto at = index.find(n.op);
+  if (at == index.end() && n.op.starts_with("global:"))
+    fail({.what = text("a CPU kernel calls the function ", n.op.substr(7), " of its module"),
+          .needs = "a function that can take the place of its call: it does not call itself, returns at its end alone, "
+                   "and takes "
+                   "numbers and data pointers",
+          .hint = "write it as a macro (T.macro), or call it from a graph by R.call_tir"});
   if (at == index.end())
     fail({.what = text("a CPU kernel calls ", n.op),
           .needs = "a builtin that machine code for a CPU has",

@@ -2,6 +2,7 @@
 
 #include "passes/dead_code_elimination.h"
 #include "passes/graph/graph.h"
+#include "passes/inline_prim_funcs.h"
 #include "relax/bind.h"
 #include "relax/rewrite.h"
 
@@ -42,7 +43,8 @@ FuncRef inline_functions(const FuncRef& func, const std::map<std::string, FuncRe
   return out == func ? func : without_unused(canonicalize_bindings(out, builder));
 }
 
-ModuleRef inline_private_functions(const ModuleRef& module, const PassContext&) {
+ModuleRef inline_private_functions(const ModuleRef& given, const PassContext&) {
+  const ModuleRef module = inline_prim_funcs(given, Inlined::private_ones);
   std::map<std::string, FuncRef> callees;
   for (const auto& [name, func] : module->functions) {
     FuncRef f = cast<Function>(func);

@@ -13,6 +13,7 @@ namespace {
 struct Alias {
   BufferRef source;
   std::vector<Expr> begin;
+  bool has_offset = false;  ///< a variable says how far it lies behind the first element
 };
 
 class MatchLowering {
@@ -39,7 +40,7 @@ class MatchLowering {
  private:
   void add(const MatchBuffer& m) {
     BufferRegionRef region = cast<BufferRegion>(expr(m.source));
-    Alias alias{region->buffer, {}};
+    Alias alias{region->buffer, {}, m.buffer->elem_offset && m.buffer->elem_offset.as<Var>()};
     for (const RangeRef& r : region->region) alias.begin.push_back(r->min);
     if (m.buffer->rank() > alias.source->rank())
       fail({.what = text("match_buffer ",
@@ -130,11 +131,21 @@ class MatchLowering {
           return make<BufferRegion>(alias->second.source, std::move(region));
         },
         [&](const Call& n) -> NodeRef {
-          for (const Expr& a : n.args)
-            if (const Var* v = a.as<Var>(); v && by_data_.count(v))
-              fail({.what = text("the pointer of match_buffer ", v->name, " is passed to ", n.op),
-                    .needs = "a matched buffer read and written by its elements",
-                    .hint = "pass the address of an element instead"});
+          for (const Expr& a : n.args) {
+            const Var* v = a.as<Var>();
+            const auto alias = v ? by_data_.find(v) : by_data_.end();
+            if (alias == by_data_.end()) continue;
+            // The offset of such a pointer begins with that of the buffer, which counts from the source's first element.
+            if (n.op == "tir.tvm_access_ptr" && alias->second->has_offset) {
+              std::vector<Expr> args = n.args;
+              args[1] = alias->second->source->data;
+              return sator::with(n, &Call::args, std::move(args));
+            }
+            fail(
+                {.what = text("the pointer of match_buffer ", v->name, " is passed to ", n.op),
+                 .needs = "a matched buffer read and written by its elements, or by access_ptr where it has an offset",
+                 .hint = "declare it with offset_factor=1 and pass its access_ptr, or pass the address of an element"});
+          }
           return NodeRef(&n);
         });
   }
