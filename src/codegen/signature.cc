@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "arith/analyzer.h"
 #include "base/error.h"
 
 namespace sator::codegen {
@@ -40,9 +41,49 @@ std::vector<Source> value_sources(const tir::PrimFunc& func) {
                   .hint = text("add ", v->name, " to the parameters")});
     };
     need(buffer->shape, "the shape");
-    need(buffer->strides, "a stride");
+    for (const Expr& stride : buffer->strides)
+      if (!stride.as<Var>()) need({stride}, "a stride");
   }
   return sources;
+}
+
+/// The strides of parameters that are variables, with the values that they have: those of a dense array.
+std::vector<std::pair<VarRef, Expr>> dense_strides(const tir::PrimFunc& func, const std::vector<Source>& sources) {
+  std::vector<std::pair<VarRef, Expr>> out;
+  VarMap known;
+  for (const Source& s : sources) known.emplace(s.var, s.var);
+  arith::Analyzer analyzer;
+  for (const VarRef& param : func.params) {
+    const BufferRef buffer = func.buffer_of(param);
+    if (!buffer) continue;
+    if (buffer->elem_offset && !buffer->elem_offset.as<Var>() && !is_zero(buffer->elem_offset))
+      fail({.what = text("buffer ", buffer->name, " begins at element ", buffer->elem_offset, " of its argument"),
+            .needs = "elem_offset 0, or a variable: a function is given the address of the first element",
+            .hint = "declare the whole array, and add the offset to the indices"});
+    Expr step = int_imm(1, i64);
+    for (size_t d = buffer->strides.size(); d-- > 0; step = step * cast_to(i64, buffer->shape[d])) {
+      const Expr& stride = buffer->strides[d];
+      const VarRef v = cast<Var>(stride);
+      if (v && !known.contains(v)) {
+        known.emplace(v, cast_to(v->dtype, step));
+        out.emplace_back(v, known.at(v));
+      } else if (!is_one(buffer->shape[d]) &&
+                 !analyzer.prove_equal(cast_to(i64, substitute(stride, known)), analyzer.simplify(step))) {
+        const Expr dense = analyzer.simplify(step);
+        fail({.what = text("buffer ",
+                           buffer->name,
+                           " has stride ",
+                           stride,
+                           " in dimension ",
+                           d,
+                           ", a dense array ",
+                           as_int(dense) ? text(*as_int(dense)) : text(dense)),
+              .needs = "dense, row-major arguments",
+              .hint = "declare the whole array, and take its part by indices"});
+      }
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -56,7 +97,9 @@ KernelArguments kernel_arguments(const tir::PrimFunc& func) {
     if (const Var* offset = buffer && buffer->elem_offset ? buffer->elem_offset.as<Var>() : nullptr)
       out.offsets.push_back(ref(*offset));
   }
-  for (const Source& s : value_sources(func)) out.values.push_back(s.var);
+  const std::vector<Source> sources = value_sources(func);
+  for (const Source& s : sources) out.values.push_back(s.var);
+  out.strides = dense_strides(func, sources);
   return out;
 }
 
@@ -64,7 +107,9 @@ runtime::KernelSignature kernel_signature(const tir::PrimFunc& func) {
   using runtime::KernelDim;
   runtime::KernelSignature out;
   std::unordered_map<const Var*, int32_t> index;
-  for (const Source& s : value_sources(func)) {
+  const std::vector<Source> sources = value_sources(func);
+  dense_strides(func, sources);  // which fails where an argument cannot have them
+  for (const Source& s : sources) {
     index.emplace(s.var.get(), static_cast<int32_t>(out.values.size()));
     out.values.push_back({.name = s.var->name, .param = s.param, .dim = s.dim});
   }

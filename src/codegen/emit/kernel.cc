@@ -82,6 +82,7 @@ void emit_kernel(llvm::Module& module, const tir::PrimFunc& func, const std::str
     if (v->is_size) e.b.CreateAssumption(e.b.CreateICmpSGE(e.values[v.get()], integer(e, 0, v->dtype)));
   }
   for (const VarRef& v : arguments.offsets) e.values[v.get()] = integer(e, 0, v->dtype);
+  for (const auto& [v, stride] : arguments.strides) e.values[v.get()] = value_of(e, stride);
   run(e, func.body);
   e.b.CreateRet(e.b.getInt32(0));
 }
