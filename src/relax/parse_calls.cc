@@ -170,6 +170,11 @@ void store(GraphEvaluator& ev, const tir::Value& v, DType dtype, char* at, Place
              .needs = text("a number that is a ", dtype),
              .hint = "check dtype and value"});
   if (dtype.is_bool()) integer = integer != 0;
+  if (dtype.is_integer() && dtype.bits < 64 && (integer < min_int(dtype) || integer > max_int(dtype)))
+    ev.fail(place,
+            {.what = text(integer, " as an element of ", dtype),
+             .needs = text("a number from ", min_int(dtype), " to ", max_int(dtype)),
+             .hint = "choose a wider dtype"});
   if (dtype == f64)
     std::memcpy(at, &real, 8);
   else if (dtype == f32)

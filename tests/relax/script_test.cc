@@ -232,6 +232,8 @@ TEST(Script, MistakesAreNamedWithTheirPlace) {
       {"    z = R.call_packed(\"f\", x, sinfo_args=R.Tensor)\n    return z\n", 3, "impure"},
       {"    z = R.call_tir(\"f\", (x,), out_sinfo=R.Tensor((4,), \"float32\"))\n    return z\n", 3, "call_dps_packed"},
       {"    z = R.const([[1, 2], [3]], \"float32\")\n    return z\n", 3, "different lengths"},
+      {"    z = R.const(300, \"uint8\")\n    return z\n", 3, "a number from 0 to 255"},
+      {"    z = R.const([1, -129], \"int8\")\n    return z\n", 3, "-129 as an element of int8"},
   };
   for (const Mistake& m : kMistakes) {
     try {

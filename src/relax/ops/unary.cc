@@ -1,4 +1,6 @@
 // Element-wise ops of one tensor.
+#include <algorithm>
+
 #include "relax/ops/families.h"
 #include "relax/ops/formula.h"
 #include "relax/ops/infer.h"
@@ -70,11 +72,17 @@ Tensor compute_erf(const TeInputs& in) {
   auto erf = [](const Tensor& t) { return map(python_naming(), t, [](const Expr& v) { return math("erf", v); }); };
   return x.dtype() == f16 ? cast(erf(cast(x, f32)), f16) : erf(x);
 }
-/// max(min(x, upper), lower), the bounds cast to x's dtype.
+/// A bound in x's dtype; of integers the nearest that it has.
+Expr bound_in(DType dtype, const Expr& bound) {
+  const auto value = as_int(bound);
+  if (!value || !dtype.is_integer() || dtype.bits > 32) return cast_to(dtype, bound);
+  return int_imm(std::clamp(*value, min_int(dtype), max_int(dtype)), dtype);
+}
+/// max(min(x, upper), lower), the bounds in x's dtype.
 Tensor compute_clip(const TeInputs& in) {
   DType dtype = in.tensor(0).dtype();
   return map(python_naming(), in.tensor(0), [&](const Expr& v) {
-    return sator::max(sator::min(v, cast_to(dtype, in.scalar(2))), cast_to(dtype, in.scalar(1)));
+    return sator::max(sator::min(v, bound_in(dtype, in.scalar(2))), bound_in(dtype, in.scalar(1)));
   });
 }
 Tensor compute_isnan(const TeInputs& in) {

@@ -767,6 +767,9 @@ for shape, to, dtype, offset in [((6,), (2, 3), None, None), ((2, 3), (3, 2), "i
 for shape, axis, dtype in [((3, 4), 1, "int32"), ((2, 3, 2), None, "int8"), ((4,), 0, "int64"), ((2, 5), 0, "int16"), ((3, 7), -1, "uint8"), ((0, 2), 1, "int32")]:
     x = array(shape, -120 if dtype != "uint8" else 0, 255 if dtype != "int8" else 120, dtype)
     case("mean", f"x0, axis={[axis] if axis is not None else None}", [x], np.trunc(np.sum(x, axis=axis, dtype="int64") / (x.size if axis is None else shape[axis])).astype(dtype))
+for shape, dtype, low, high in [((7,), "int8", -5, 200), ((7,), "uint8", -5, 10), ((2, 3), "uint8", 3, 1000), ((5,), "int16", -70000, 70000), ((3,), "int64", -2, 2)]:
+    x = array(shape, 0 if dtype == "uint8" else -128, 127, dtype)
+    case("clip", f"x0, {low}, {high}", [x], np.clip(x.astype("int64"), low, high).astype(dtype))
 
 with open(Path(__file__).with_name("op_cases.jsonl"), "w") as out:
     for line in lines:
