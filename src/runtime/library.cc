@@ -1,6 +1,7 @@
 #include "runtime/library.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -129,6 +130,12 @@ Ref<ModelLibrary> ModelLibrary::from_memory(const SatorModel* model, std::string
   return library;
 }
 
+#ifdef __aarch64__
+constexpr auto kOwnMachine = EM_AARCH64;
+#else
+constexpr auto kOwnMachine = EM_X86_64;
+#endif
+
 /// The file of a library, opened once: what is checked is what is loaded, whatever happens to its name meanwhile.
 static int open_library(const fs::path& path) {
   // O_NONBLOCK: a pipe of that name must not stop us.
@@ -151,6 +158,17 @@ Ref<ModelLibrary> ModelLibrary::open(const std::filesystem::path& path) {
     const std::string_view bytes(reinterpret_cast<const char*>(mapped->bytes().data()), mapped->bytes().size());
     if (is_cut_off(mapped->bytes()))
       refuse(path.string(), "is cut off", "a whole file", "compile the model again, or copy the file again");
+    if (bytes.size() >= sizeof(Elf64_Ehdr) && bytes.starts_with(ELFMAG)) {
+      const auto machine = reinterpret_cast<const Elf64_Ehdr*>(bytes.data())->e_machine;
+      if (machine != kOwnMachine)
+        refuse(path.string(),
+               text("is for ",
+                    machine == EM_AARCH64  ? "AArch64"
+                    : machine == EM_X86_64 ? "x86-64"
+                                           : "another processor"),
+               text("a library for this machine, ", kOwnMachine == EM_AARCH64 ? "AArch64" : "x86-64"),
+               "build for \"llvm\" to run here; `sator build -o` writes libraries for other machines");
+    }
     if (has_seal(bytes) && !unsealed(bytes))
       refuse(path.string(),
              "is damaged: its bytes are not those that were written",

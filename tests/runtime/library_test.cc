@@ -1,5 +1,6 @@
 #include "runtime/library.h"
 
+#include <elf.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -140,6 +141,9 @@ TEST_F(Library, RefusesFilesThatAreNotLibraries) {
   header[40] = '\x40', header[54] = 56, header[58] = 64, header[60] = 3;  // three section headers from byte 64 on
   write_file(path, header);
   EXPECT_NE(refusal([&] { ModelLibrary::open(path); }).find("is cut off"), std::string::npos);
+  header[60] = 0, header[18] = EM_S390;
+  write_file(path, header);
+  EXPECT_NE(refusal([&] { ModelLibrary::open(path); }).find("is for another processor"), std::string::npos);
   fs::remove(path);
   // A shared library, but not of ours: the C++ runtime that this program has loaded anyway.
   std::ifstream maps("/proc/self/maps");
