@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Coefficients of the polynomials in src/codegen/emit/elementary.cc.
+"""Coefficients of the polynomials in src/codegen/emit/elementary.cc and elementary_f64.cc.
 
 Each row is a function on an interval, written as `known part + factor(x) * P(t(x))`; P is fitted for the least maximal
 relative error of the whole (Lawson's reweighted least squares on a dense grid, 60 digits), its coefficients are rounded
-one by one to the working precision, lowest first, and the others are fitted again. Prints C++ arrays, lowest first.
+one by one to the working precision, lowest first, and the others are fitted again. Those of f64 are P at Chebyshev's nodes, whose
+error is near the least, with coefficients rounded to f64. Prints C++ arrays, lowest first.
 
     pip install mpmath numpy && tools/fit_elementary.py
 """
@@ -56,6 +57,19 @@ def fit(name, f, known, factor, t, lo, hi, degree, rounding=to_f32, points=400):
     print(f"// {name} on [{float(lo):g}, {float(hi):g}]: relative error 2^{float(np.log2(err)):.1f}\n{{{values}}}\n")
 
 
+def fit_f64(name, p, lo, hi, count):
+    """P itself, known in closed form, at Chebyshev's nodes on [lo, hi]; `count` coefficients"""
+    tiny = mp.mpf(10) ** -30
+    with mp.workdps(110):
+        c, err = mp.chebyfit(lambda t: p(t if abs(t) > tiny else tiny), [mp.mpf(lo), mp.mpf(hi)], count, error=True)
+    print(f"// {name} on [{float(lo):g}, {float(hi):g}]: error of P 2^{float(mp.log(err, 2)):.1f}")
+    print("{" + ", ".join(repr(float(v)) for v in reversed(c)) + "}\n")
+
+
+def atanh_tail(z):
+    return (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 2) / z
+
+
 ln2, log2e = mp.log(2), 1 / mp.log(2)
 one = mp.mpf(1)
 
@@ -83,6 +97,16 @@ rows = {
     "sinh: x + x^3 P(x^2)": lambda n: fit(n, mp.sinh, lambda x: x, lambda x: x**3, lambda x: x * x, 1e-4, 1.0, 3),
     "log2 f64: s P(s^2), s = f / (2 + f)": lambda n: fit(n, lambda s: mp.log((1 + s) / (1 - s), 2), lambda s: mp.mpf(0), lambda s: s, lambda s: s * s, 1e-4, 0.1717, 6, float),
     "exp2 f64: P(r)": lambda n: fit(n, lambda x: mp.mpf(2) ** x, lambda x: mp.mpf(0), lambda x: one, lambda x: x, -0.5, 0.5, 8, float),
+    "f64 exp: 1 + r + r^2 P(r)": lambda n: fit_f64(n, lambda r: (mp.exp(r) - 1 - r) / r**2, -0.347, 0.347, 11),
+    "f64 exp2: 1 + r P(r)": lambda n: fit_f64(n, lambda r: (mp.mpf(2) ** r - 1) / r, -0.5001, 0.5001, 12),
+    "f64 exp10: 1 + r P(r)": lambda n: fit_f64(n, lambda r: (mp.mpf(10) ** r - 1) / r, -0.1507, 0.1507, 12),
+    "f64 log: 2 s + s^3 P(s^2), s = f / (2 + f)": lambda n: fit_f64(n, atanh_tail, 0, 0.02945, 8),
+    "f64 pow: 2 s + 2/3 s^3 + s^5 P(s^2)": lambda n: fit_f64(n, lambda z: (atanh_tail(z) - mp.mpf(2) / 3) / z, 0, 0.02945, 8),
+    "f64 sin: r + r^3 P(r^2)": lambda n: fit_f64(n, lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, 0, 0.62, 6),
+    "f64 cos: 1 - r^2/2 + r^4 P(r^2)": lambda n: fit_f64(n, lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, 0, 0.62, 6),
+    "f64 atan: z + z^3 P(z^2)": lambda n: fit_f64(n, lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, 0, 0.17158, 12),
+    "f64 asin: x + x^3 P(x^2)": lambda n: fit_f64(n, lambda z: (mp.asin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, 0, 0.25, 13),
+    "f64 sinh: x + x^3 P(x^2)": lambda n: fit_f64(n, lambda z: (mp.sinh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, 0, 1, 8),
 }
 
 for name, row in rows.items():

@@ -1,4 +1,4 @@
-// Elementary functions against libm in double precision, over the whole range of f32.
+// Elementary functions against libm in the next precision, over the whole range of f32 and of f64.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -124,13 +124,202 @@ TEST_P(Elementary, IsWithinItsErrorAtEveryLevel) {
 INSTANTIATE_TEST_SUITE_P(All, Elementary, testing::ValuesIn(kRows),
                          [](const auto& info) { return std::string(info.param.op).substr(4); });
 
+// ---- f64 ----
+
+/// Units in the last place of f64 between a result and a reference of 64 bits of mantissa.
+double ulps64(double got, long double reference) {
+  if (std::isnan(reference)) return std::isnan(got) ? 0 : 1e9;
+  const auto rounded = static_cast<double>(reference);
+  if (std::isinf(rounded) || std::isinf(got)) {
+    if (got == rounded) return 0;
+    // The last finite number and infinity are one step apart.
+    const long double largest = std::numeric_limits<double>::max();
+    const long double off = std::isinf(got) ? std::copysign(largest, got) - reference
+                                            : static_cast<long double>(got) - std::copysign(largest, reference);
+    return std::abs(off) < 0x1p972L ? 1 : 1e9;
+  }
+  const long double magnitude = std::abs(reference);
+  const int exponent = magnitude < 0x1p-1022L ? -1022 : std::ilogb(magnitude);
+  return static_cast<double>(std::abs(static_cast<long double>(got) - reference) / std::ldexp(1.0L, exponent - 52));
+}
+
+/// All exponents and signs with 40 mantissas each, the special values, and the neighbourhood of `around`.
+std::vector<double> arguments64(const std::vector<double>& around) {
+  std::vector<double> out;
+  uint64_t state = 1;
+  for (uint64_t high = 0; high < 4096; ++high)
+    for (int k = 0; k < 40; ++k) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      out.push_back(std::bit_cast<double>(high << 52 | state >> 12));
+    }
+  for (double v : {0.0, 0x1p-1074, 0x1p-1022, 0x1.fffffffffffffp-1023, 1.0, std::numeric_limits<double>::max()})
+    for (double sign : {1.0, -1.0}) out.push_back(v * sign);
+  for (double v : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
+    for (double sign : {1.0, -1.0}) out.push_back(std::copysign(v, sign));
+  for (double center : around) {
+    for (int step = -1000; step <= 1000; ++step)
+      out.push_back(std::bit_cast<double>(std::bit_cast<uint64_t>(center) + static_cast<uint64_t>(step)));
+    for (int step = -1000; step <= 1000; ++step) out.push_back(center * (1 + step * 1e-4));
+  }
+  while (out.size() % 16 != 0) out.push_back(1.0);
+  return out;
+}
+
+struct WideRow {
+  const char* op;
+  long double (*reference)(long double);
+  double max_ulps;
+  std::vector<double> around;
+};
+
+const WideRow kWideRows[] = {
+    {"tir.exp", std::exp, 1.0, {709.78, -708.4, -745.1, 0.3466, -0.3466, 1e-3}},
+    {"tir.exp2", std::exp2, 1.0, {1023.999, -1022, -1074.5, 0.5}},
+    {"tir.exp10", [](long double x) { return std::pow(10.0L, x); }, 1.5, {308.25, -307.65, -323.3, 0.15}},
+    {"tir.log", std::log, 1.0, {1.0, 1.4142135623730951, 0.70710678118654752, 0x1p-1022}},
+    {"tir.log2", std::log2, 1.5, {1.0, 1.4142135623730951, 0.70710678118654752, 2.0, 0x1p-1022}},
+    {"tir.log10", std::log10, 1.5, {1.0, 1.4142135623730951, 0.70710678118654752, 10.0}},
+    {"tir.log1p", std::log1p, 1.5, {-0.99999, -0.2928, 0.41421, 1e-7, -1e-7}},
+    {"tir.tanh", std::tanh, 2.5, {0.17, 0.6, -0.6, 19.06, 1e-4}},
+    {"tir.sigmoid", [](long double x) { return 1 / (1 + std::exp(-x)); }, 2.5, {-708.4, -744.4, 0.0001, 36.7, 1.0}},
+    {"tir.sin", std::sin, 1.0, {3.141592653589793, 1.5707963267948966, 524288, 100000.5, 710.0, 0.7}},
+    {"tir.cos", std::cos, 1.0, {3.141592653589793, 1.5707963267948966, 524288, 100000.5, 710.0, 0.7}},
+    {"tir.tan", std::tan, 2.5, {3.141592653589793, 1.5707963267948966, 0.7853981633974483, 524288, 100000.5, 0.7}},
+    {"tir.sinh", std::sinh, 2.5, {1.0, -1.0, 709.78, 710.47, -710.47, 1e-4}},
+    {"tir.cosh", std::cosh, 2.5, {1.0, 0.1, 709.78, 710.47, -710.47}},
+    {"tir.asin", std::asin, 2.5, {0.5, -0.5, 1.0, -1.0, 1e-4}},
+    {"tir.acos", std::acos, 2.5, {0.5, -0.5, 1.0, -1.0, 1e-4}},
+    {"tir.atan", std::atan, 2.5, {0.41421356, 2.4142135, -2.4142135, 1.0, 1e-4}},
+    {"tir.asinh", std::asinh, 2.5, {0x1p27, 0.1, -1.0, 1e-4}},
+    {"tir.acosh", std::acosh, 2.5, {1.0, 1.0001, 2.0, 0x1p27}},
+    {"tir.atanh", std::atanh, 2.5, {0.5, -0.5, 0.9999999999999999, 1e-4}},
+};
+
+class WideElementary : public testing::TestWithParam<WideRow> {};
+
+TEST_P(WideElementary, IsWithinItsErrorAtEveryLevel) {
+  const WideRow& row = GetParam();
+  const std::vector<double> x = arguments64(row.around);
+  const auto n = static_cast<int64_t>(x.size());
+  Data<double> a(x.size()), b(x.size());
+  std::copy(x.begin(), x.end(), a.memory);
+  std::vector<uint64_t> first;
+  for (const target::CpuLevel* level : target::host_levels())
+    for (int lanes : {1, 16, 8}) {
+      std::fill(b.memory, b.memory + n, -77.0);
+      ASSERT_EQ(run_kernel(unary(row.op, n, lanes, f64), *level, {a.raw(), b.raw()}), 0);
+      if (first.empty()) {
+        double worst = 0, worst_at = 0;
+        for (size_t i = 0; i < x.size(); ++i) {
+          const double error = ulps64(b[i], row.reference(x[i]));
+          if (error > worst) worst = error, worst_at = x[i];
+        }
+        EXPECT_LE(worst, row.max_ulps) << row.op << "(" << worst_at << ")";
+        RecordProperty("ulps", std::to_string(worst));
+        for (size_t i = 0; i < x.size(); ++i) first.push_back(std::bit_cast<uint64_t>(b[i]));
+      } else {
+        size_t differ = 0;
+        for (size_t i = 0; i < x.size(); ++i) differ += first[i] != std::bit_cast<uint64_t>(b[i]) && !std::isnan(b[i]);
+        EXPECT_EQ(differ, 0u) << row.op << " at " << level->name << " with " << lanes << " lanes";
+      }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WideElementary, testing::ValuesIn(kWideRows),
+                         [](const auto& info) { return std::string(info.param.op).substr(4); });
+
+/// A function of two in f64 on special values, each with each, and on what `draw` gives.
+template <class Draw>
+void expect_wide_within(const char* op, long double (*reference)(long double, long double), double max_ulps,
+                        const Draw& draw) {
+  std::vector<std::pair<double, double>> pairs;
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<double> special = {0.0,
+                                       -0.0,
+                                       1.0,
+                                       -1.0,
+                                       2.0,
+                                       -2.0,
+                                       3.0,
+                                       -3.0,
+                                       0.5,
+                                       -0.5,
+                                       5e-324,
+                                       1e-310,
+                                       1e300,
+                                       inf,
+                                       -inf,
+                                       nan,
+                                       2.5,
+                                       -1e300,
+                                       0x1p53,
+                                       0x1p53 + 2,
+                                       0.9999999999999999,
+                                       1.0000000000000002,
+                                       -0x1p53,
+                                       7.0};
+  for (double x : special)
+    for (double y : special) pairs.emplace_back(x, y);
+  uint64_t state = 1;
+  auto uniform = [&](double lo, double hi) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return lo + (hi - lo) * static_cast<double>(state >> 11) * 0x1p-53;
+  };
+  for (int i = 0; i < 200000; ++i) pairs.push_back(draw(uniform, i));
+  while (pairs.size() % 16) pairs.emplace_back(1.0, 1.0);
+  const auto n = static_cast<int64_t>(pairs.size());
+  BufferRef a = make_buffer("A", {int_imm(n, i64)}, f64), b = make_buffer("B", {int_imm(n, i64)}, f64),
+            c = make_buffer("C", {int_imm(n, i64)}, f64);
+  VarRef i = make_var("i", i64), j = make_var("j", i64);
+  Expr at = i * 16 + j;
+  tir::Stmt body = tir::for_loop(j,
+                                 int_imm(16, i64),
+                                 tir::store(c, call_builtin(op, {load(a, {at}), load(b, {at})}), {at}),
+                                 tir::LoopKind::vectorized);
+  const tir::PrimFuncRef f = prim_func({a, b, c}, tir::for_loop(i, int_imm(n / 16, i64), body));
+  Data<double> x(pairs.size()), y(pairs.size()), z(pairs.size());
+  for (size_t k = 0; k < pairs.size(); ++k) x[k] = pairs[k].first, y[k] = pairs[k].second;
+  for (const target::CpuLevel* level : target::host_levels()) {
+    ASSERT_EQ(run_kernel(f, *level, {x.raw(), y.raw(), z.raw()}), 0);
+    double worst = 0;
+    size_t worst_at = 0;
+    for (size_t k = 0; k < pairs.size(); ++k) {
+      const long double wanted = reference(x[k], y[k]);
+      double error = ulps64(z[k], wanted);
+      if (wanted == 0 && std::signbit(wanted) != std::signbit(z[k])) error = 1e9;
+      if (error > worst) worst = error, worst_at = k;
+    }
+    EXPECT_LE(worst, max_ulps) << op << "(" << x[worst_at] << ", " << y[worst_at] << ") = " << z[worst_at] << " at "
+                               << level->name;
+    testing::Test::RecordProperty("ulps", std::to_string(worst));
+  }
+}
+
+TEST(WidePow, FollowsCWithinAnUlpAndAHalf) {
+  expect_wide_within("tir.pow", std::pow, 1.5, [](auto& uniform, int i) -> std::pair<double, double> {
+    if (i % 4 == 0) return {1 + uniform(-1e-3, 1e-3), uniform(-7e5, 7e5)};
+    if (i % 4 == 1) return {std::exp2(uniform(-1070, 1023)), uniform(-1, 1)};
+    if (i % 4 == 2) return {uniform(-30, 30), std::nearbyint(uniform(-200, 200))};
+    return {std::exp2(uniform(-20, 20)), uniform(-50, 50)};
+  });
+}
+
+TEST(WideAtan2, FollowsCWithinTwoUlpsAndAHalf) {
+  expect_wide_within("tir.atan2", std::atan2, 2.5, [](auto& uniform, int i) -> std::pair<double, double> {
+    const double y = std::exp2(uniform(i % 3 ? -20 : 900, i % 3 ? 20 : 1023)), x = y * uniform(-4, 4);
+    return {i % 2 ? y : -y, x};
+  });
+}
+
+// ---- Functions of two in f32 ----
+
 /// Numbers where functions of two change what they do, each with each, and `more` in both.
 struct Pairs {
   std::vector<std::pair<float, float>> all;
   Pairs() {
-    std::vector<float> special = {0.0f, -0.0f, 1.0f,   -1.0f, 2.0f,        -2.0f,       3.0f,      -3.0f,
-                                  0.5f, -0.5f, 1e-40f, 1e30f, -1e30f,      16777216.0f, INFINITY,  -INFINITY,
-                                  NAN,  2.5f,  -2.5f,  1e-3f, 33554433.0f, 0.99999994f, 1.0000001f};
+    std::vector<float> special = {0.0f,      -0.0f, 1.0f,   -1.0f,  2.0f,  -2.0f,       3.0f,        -3.0f,
+                                  0.5f,      -0.5f, 1e-45f, 1e-40f, 1e30f, -1e30f,      16777216.0f, INFINITY,
+                                  -INFINITY, NAN,   2.5f,   -2.5f,  1e-3f, 33554433.0f, 0.99999994f, 1.0000001f};
     for (float x : special)
       for (float y : special) all.emplace_back(x, y);
   }

@@ -35,30 +35,25 @@ llvm::Value* from_libm(Emit& e, const Call& n, const char* name) {
 }
 #define FROM_LIBM(name) [](Emit& e, const Call& n) { return from_libm(e, n, name); }
 
-/// Ours in f32 (f16 and bf16 through it); f64 from libm.
+/// The dtype in which elementary functions are computed: f16 and bf16 through f32.
+DType computed(DType dtype) { return DType::Float(dtype.is_float() && dtype.bits == 64 ? 64 : 32, dtype.lanes); }
+
 template <llvm::Value* (*F)(Emit&, llvm::Value*)>
-llvm::Value* elementary_call(Emit& e, const Call& n, const char* libm_name) {
-  if (n.dtype.is_float() && n.dtype.bits == 64) return from_libm(e, n, libm_name);
-  DType wide = DType::Float(32, n.dtype.lanes);
+llvm::Value* elementary_call(Emit& e, const Call& n) {
+  const DType wide = computed(n.dtype);
   return convert(e, F(e, convert(e, arg(e, n, 0), n.args[0]->dtype, wide)), wide, n.dtype);
 }
-#define OURS(f) [](Emit& e, const Call& n) { return elementary_call<elementary::f>(e, n, #f); }
+#define OURS(f) [](Emit& e, const Call& n) { return elementary_call<elementary::f>(e, n); }
 
-llvm::Value* emit_sigmoid(Emit& e, const Call& n) {
-  if (n.dtype.bits != 64) return elementary_call<elementary::sigmoid>(e, n, "");
-  llvm::Value* x = arg(e, n, 0);
-  Expr negated = constant(0, n.dtype) - n.args[0];
-  llvm::Value* t = from_libm(e, *call(n.dtype, "tir.exp", {negated}).as<Call>(), "exp");
-  llvm::Value* one = llvm::ConstantFP::get(x->getType(), 1.0);
-  return e.b.CreateFDiv(one, e.b.CreateFAdd(one, t));
+llvm::Value* emit_erf(Emit& e, const Call& n) {
+  return n.dtype.is_float() && n.dtype.bits == 64 ? from_libm(e, n, "erf") : elementary_call<elementary::erf>(e, n);
 }
 
 /// The same of two arguments.
 template <llvm::Value* (*F)(Emit&, llvm::Value*, llvm::Value*)>
-llvm::Value* elementary_pair(Emit& e, const Call& n, const char* libm_name) {
-  if (!n.dtype.is_float()) unsupported(text(libm_name, " of integers"));
-  if (n.dtype.bits == 64) return from_libm(e, n, libm_name);
-  DType wide = DType::Float(32, n.dtype.lanes);
+llvm::Value* elementary_pair(Emit& e, const Call& n, const char* name) {
+  if (!n.dtype.is_float()) unsupported(text(name, " of integers"));
+  const DType wide = computed(n.dtype);
   llvm::Value* a = convert(e, arg(e, n, 0), n.dtype, wide);
   llvm::Value* b = convert(e, arg(e, n, 1), n.args[1]->dtype, wide);
   return convert(e, F(e, a, b), wide, n.dtype);
@@ -249,10 +244,10 @@ constexpr EmitBuiltin kTable[] = {
     {"tir.log10", OURS(log10)},
     {"tir.log1p", OURS(log1p)},
     {"tir.tanh", OURS(tanh)},
-    {"tir.erf", OURS(erf)},
+    {"tir.erf", emit_erf},
     {"tir.sin", OURS(sin)},
     {"tir.cos", OURS(cos)},
-    {"tir.sigmoid", emit_sigmoid},
+    {"tir.sigmoid", OURS(sigmoid)},
     {"tir.pow", OURS_OF_TWO(pow)},
     {"tir.tan", OURS(tan)},
     {"tir.cosh", OURS(cosh)},

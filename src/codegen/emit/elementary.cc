@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "codegen/emit/elementary_f64.h"
 #include "codegen/emit/lane_math.h"
 
 namespace sator::codegen::elementary {
@@ -15,25 +16,31 @@ namespace {
 
 // Constants in parts: the first with few enough bits that its product by a whole number is exact in a fused multiply-add.
 constexpr double kLn2Hi = 0.693147182, kLn2Lo = -1.90465421e-09;
+constexpr double kLn2Hi64 = 0x1.62e42fefa39efp-1, kLn2Lo64 = 0x1.abc9e3b39803fp-56;
 constexpr double kLog2e = 1.44269504;
 constexpr double kLog10Of2Hi = 0.30103001, kLog10Of2Lo = -1.43209888e-08;
 constexpr double kPiHalf1 = 1.57079637, kPiHalf2 = -4.37113883e-08, kPiHalf3 = -1.71512451e-15;
 
-/// p * 2^n by AVX-512's vscalefps, register by register; null where the level or the number of lanes does not allow it.
-llvm::Value* vscalefps(Lane p, Lane n) {
+/// p * 2^n by AVX-512's vscalefps and vscalefpd, register by register; null where the level or the number of lanes does not allow it.
+llvm::Value* vscalef(Lane p, Lane n) {
   const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(p.v->getType());
-  const int lanes = type ? static_cast<int>(type->getNumElements()) : 1;
-  const int width = std::min(lanes, 16);
-  if (p.e->level.vector_bits != 512 || lanes % width != 0 || (width != 4 && width != 8 && width != 16)) return nullptr;
+  const int lanes = type ? static_cast<int>(type->getNumElements()) : 1, bits = p.is_f64() ? 64 : 32;
+  const int width = std::min(lanes, 512 / bits), bytes = width * bits / 8;
+  if (p.e->level.vector_bits != 512 || lanes % width != 0 || (bytes != 16 && bytes != 32 && bytes != 64))
+    return nullptr;
   llvm::IRBuilder<>& b = p.b();
   auto* all = llvm::Constant::getAllOnesValue(width == 16 ? b.getInt16Ty() : b.getInt8Ty());
+  using namespace llvm::Intrinsic;
+  const ID of_f32 = bytes == 64   ? x86_avx512_mask_scalef_ps_512
+                    : bytes == 32 ? x86_avx512_mask_scalef_ps_256
+                                  : x86_avx512_mask_scalef_ps_128;
+  const ID of_f64 = bytes == 64   ? x86_avx512_mask_scalef_pd_512
+                    : bytes == 32 ? x86_avx512_mask_scalef_pd_256
+                                  : x86_avx512_mask_scalef_pd_128;
   auto one = [&](llvm::Value* x, llvm::Value* y) -> llvm::Value* {
-    const llvm::Intrinsic::ID id = width == 16  ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_512
-                                   : width == 8 ? llvm::Intrinsic::x86_avx512_mask_scalef_ps_256
-                                                : llvm::Intrinsic::x86_avx512_mask_scalef_ps_128;
     std::vector<llvm::Value*> args = {x, y, x, all};
-    if (width == 16) args.push_back(b.getInt32(4));  // rounds as always
-    return b.CreateIntrinsic(id, {}, args);
+    if (bytes == 64) args.push_back(b.getInt32(4));  // rounds as always
+    return b.CreateIntrinsic(p.is_f64() ? of_f64 : of_f32, {}, args);
   };
   if (lanes == width) return one(p.v, n.v);
   std::vector<llvm::Value*> parts;
@@ -45,15 +52,6 @@ llvm::Value* vscalefps(Lane p, Lane n) {
   return llvm::concatenateVectors(b, parts);
 }
 
-/// p * 2^n for whole |n| < 254, rounded once also where the result is subnormal: without vscalefps in two steps, the first of
-/// which is exact.
-Lane scale(Lane p, Rounded n) {
-  if (llvm::Value* scaled = vscalefps(p, n.value)) return p.of(scaled);
-  Lane half = sar(n.integer, 1);
-  Lane low = shl(iadd(half, 127), 23).as_f32(), high = shl(iadd(isub(n.integer, half), 127), 23).as_f32();
-  return p * low * high;
-}
-
 /// e^r for |r| <= 0.3475
 Lane exp_reduced(Lane r) {
   static constexpr double c[] = {0.49999994, 0.166665211, 0.0416682884, 0.00836871564, 0.0013819033};
@@ -62,6 +60,7 @@ Lane exp_reduced(Lane r) {
 
 /// e^x * 2^-halvings.
 Lane exp_in_range(Lane x, int halvings) {
+  if (x.is_f64()) return exp_f64(x, halvings);
   Rounded n = nearest(x * kLog2e);
   Lane r = fma(n.value, -kLn2Hi, x);
   r = fma(n.value, -kLn2Lo, r);
@@ -69,16 +68,19 @@ Lane exp_in_range(Lane x, int halvings) {
 }
 
 /// Beyond the bounds the result is 0 or infinity anyway.
-Lane exp_of(Lane x) { return exp_in_range(clamp(x, -104.0, 89.0), 0); }
+Lane exp_of(Lane x) { return x.is_f64() ? exp_f64(x) : exp_in_range(clamp(x, -104.0, 89.0), 0); }
 
-/// x = 2^k * (1 + f) with f in [sqrt(1/2) - 1, sqrt(2) - 1]; x > 0 and finite.
-struct Split {
-  Lane k, f;
-};
 constexpr int64_t kSqrtHalfBits = 0x3f3504f3;
 Lane exponent_above_sqrt_half(Lane bits) { return sar(iadd(bits, 0x3f800000 - kSqrtHalfBits), 23); }
 
+/// The exponent k of a positive, normal x = 2^k * (1 + f).
+Lane exponent_of(Lane x) {
+  if (x.is_f64()) return exponent_f64(x);
+  return x.of(x.b().CreateSIToFP(iadd(exponent_above_sqrt_half(x.as_i32()), -127).v, x.v->getType()));
+}
+
 Split split(Lane x) {
+  if (x.is_f64()) return split_f64(x);
   Lane subnormal = x < 0x1p-126;
   Lane scaled = select(subnormal, x * 0x1p23, x);
   Lane bits = scaled.as_i32();
@@ -90,10 +92,17 @@ Split split(Lane x) {
 
 /// log(1 + f) - f for f as in Split.
 Lane log1p_tail(Lane f) {
+  if (f.is_f64()) return log1p_tail_f64(f);
   static constexpr double c[] = {
       0.333333313, -0.250008196, 0.200012401, -0.166234076, 0.142016277, -0.131596833, 0.127618611, -0.0763575062};
   Lane square = f * f;
   return fma(square * f, polynomial(f, c), square * -0.5);
+}
+
+/// k * log(2) + f + tail.
+Lane with_ln2(Lane k, Lane f, Lane tail) {
+  const double hi = f.is_f64() ? kLn2Hi64 : kLn2Hi, lo = f.is_f64() ? kLn2Lo64 : kLn2Lo;
+  return fma(k, hi, fma(k, lo, tail) + f);
 }
 
 /// The values of a logarithm outside its domain: 0, negative, infinity, NaN.
@@ -104,8 +113,14 @@ Lane log_edges(Lane x, Lane regular) {
   return select(x == inf || is_nan(x), x, out);
 }
 
+/// log_b(2), whose product by an exponent is exact in the first part, and log_b(e).
+struct Base {
+  double two_hi, two_lo, e_hi, e_lo;
+};
+
 /// k * log_b(2) + log_b(e) * (f + tail), the constants in two parts.
-Lane log_in_base(Lane x, double two_hi, double two_lo, double e_hi, double e_lo) {
+Lane log_in_base(Lane x, const Base& of_f32, const Base& of_f64) {
+  const auto [two_hi, two_lo, e_hi, e_lo] = x.is_f64() ? of_f64 : of_f32;
   Split s = split(x);
   Lane tail = log1p_tail(s.f);
   Lane high = s.f * e_hi;
@@ -243,6 +258,7 @@ Angle reduced_angle(Emit& e, Lane x) {
 
 llvm::Value* trigonometric(Emit& e, llvm::Value* value, int64_t first_quadrant) {
   Lane x{&e, value};
+  if (x.is_f64()) return (first_quadrant ? cos_f64(x) : sin_f64(x)).v;
   Angle a = reduced_angle(e, x);
   Lane out = sin_or_cos(a.r, iadd(a.quadrant, first_quadrant));
   return select(a.finite, out, x - x).v;  // of infinity and NaN: NaN
@@ -250,11 +266,20 @@ llvm::Value* trigonometric(Emit& e, llvm::Value* value, int64_t first_quadrant) 
 
 }  // namespace
 
+/// Without vscalef in two steps, the first of which is exact.
+Lane scale(Lane p, Rounded n) {
+  if (llvm::Value* scaled = vscalef(p, n.value)) return p.of(scaled);
+  const Lane half = sar(n.integer, 1), rest = isub(n.integer, half);
+  auto power = [&](Lane k) { return p.is_f64() ? shl(iadd(k, 1023), 52).as_f64() : shl(iadd(k, 127), 23).as_f32(); };
+  return p * power(half) * power(rest);
+}
+
 llvm::Value* exp(Emit& e, llvm::Value* x) { return exp_of(Lane{&e, x}).v; }
 
 llvm::Value* exp2(Emit& e, llvm::Value* value) {
   static constexpr double c[] = {
       0.693147182, 0.240226507, 0.0555040501, 0.00961808674, 0.00133379654, 0.000154522029, 1.43214174e-05};
+  if (Lane{&e, value}.is_f64()) return exp2_f64({&e, value}).v;
   Lane x = clamp(Lane{&e, value}, -151.0, 129.0);
   Rounded n = nearest(x);
   Lane r = x - n.value;
@@ -263,6 +288,7 @@ llvm::Value* exp2(Emit& e, llvm::Value* value) {
 
 llvm::Value* exp10(Emit& e, llvm::Value* value) {
   static constexpr double c[] = {2.30258512, 2.65094924, 2.03466845, 1.17121899, 0.54017818, 0.208743244, 0.0502525754};
+  if (Lane{&e, value}.is_f64()) return exp10_f64({&e, value}).v;
   Lane x = clamp(Lane{&e, value}, -45.5, 39.0);
   Rounded n = nearest(x * 3.32192809);
   Lane r = fma(n.value, -kLog10Of2Hi, x);
@@ -273,27 +299,30 @@ llvm::Value* exp10(Emit& e, llvm::Value* value) {
 llvm::Value* log(Emit& e, llvm::Value* value) {
   Lane x{&e, value};
   Split s = split(x);
-  Lane low = fma(s.k, kLn2Lo, log1p_tail(s.f));
-  return log_edges(x, fma(s.k, kLn2Hi, low + s.f)).v;
+  return log_edges(x, with_ln2(s.k, s.f, log1p_tail(s.f))).v;
 }
 
-llvm::Value* log2(Emit& e, llvm::Value* x) { return log_in_base({&e, x}, 1.0, 0.0, 1.44269502, 1.92596303e-08).v; }
+llvm::Value* log2(Emit& e, llvm::Value* x) {
+  constexpr Base of_f32{1.0, 0.0, 1.44269502, 1.92596303e-08};
+  constexpr Base of_f64{1.0, 0.0, 0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56};
+  return log_in_base({&e, x}, of_f32, of_f64).v;
+}
 
 llvm::Value* log10(Emit& e, llvm::Value* x) {
-  return log_in_base({&e, x}, kLog10Of2Hi, kLog10Of2Lo, 0.434294492, -1.010305e-08).v;
+  constexpr Base of_f32{kLog10Of2Hi, kLog10Of2Lo, 0.434294492, -1.010305e-08};
+  constexpr Base of_f64{0x1.34413509f7800p-2, 0x1.fef311f12b358p-46, 0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57};
+  return log_in_base({&e, x}, of_f32, of_f64).v;
 }
 
 llvm::Value* log1p(Emit& e, llvm::Value* value) {
   Lane x{&e, value};
   // 1 + x = 2^k (1 + f) where f is computed from x itself, so that a small x loses nothing.
   Lane sum = x + 1.0;
-  Lane exponent = iadd(exponent_above_sqrt_half(sum.as_i32()), -127);
-  Lane k = x.of(x.b().CreateSIToFP(exponent.v, x.v->getType()));
-  // 2^-k, subnormal for k = 127 and 128: from 2^(-k / 2) twice.
-  Lane inverse = scale(x.number(1.0), {-k, isub(exponent.whole(0), exponent)});
+  const Lane k = exponent_of(sum);
+  // 2^-k, subnormal for the largest k: from 2^(-k / 2) twice.
+  Lane inverse = scale(x.number(1.0), nearest(-k));
   Lane f = fma(x, inverse, inverse - 1.0);
-  Lane low = fma(k, kLn2Lo, log1p_tail(f));
-  Lane out = fma(k, kLn2Hi, low + f);
+  Lane out = with_ln2(k, f, log1p_tail(f));
   double inf = std::numeric_limits<double>::infinity();
   out = select(x == -1.0, -inf, out);
   out = select(x < -1.0, std::numeric_limits<double>::quiet_NaN(), out);
@@ -304,6 +333,10 @@ llvm::Value* log1p(Emit& e, llvm::Value* value) {
 llvm::Value* tanh(Emit& e, llvm::Value* value) {
   static constexpr double c[] = {-0.333332986, 0.133319363, -0.0537847169, 0.0207986254, -0.00589796668};
   Lane x{&e, value};
+  if (x.is_f64()) {
+    const Lane a = clamp(fabs(x), 0.0, 22.0), t = expm1_f64(a + a);
+    return copysign(t / (t + 2.0), x).v;
+  }
   Lane square = x * x;
   Lane small = fma(square * x, polynomial(square, c), x);
   // 1 - 2 / (e^2|x| + 1); 9.1 and more round to 1.
@@ -344,7 +377,7 @@ llvm::Value* erf(Emit& e, llvm::Value* value) {
 namespace {
 
 /// e^|x| / 2, in range where e^|x| is too large: what the hyperbolic functions add.
-Lane half_exp(Lane x) { return exp_in_range(clamp(fabs(x), 0.0, 90.0), 1); }
+Lane half_exp(Lane x) { return exp_in_range(clamp(fabs(x), 0.0, x.is_f64() ? 711.0 : 90.0), 1); }
 
 }  // namespace
 
@@ -352,7 +385,7 @@ llvm::Value* sinh(Emit& e, llvm::Value* value) {
   static constexpr double c[] = {0.166666672, 0.00833331048, 0.000198428956, 2.78221319e-06};
   Lane x{&e, value};
   Lane square = x * x;
-  Lane small = fma(square * x, polynomial(square, c), x);
+  Lane small = x.is_f64() ? small_sinh_f64(x) : fma(square * x, polynomial(square, c), x);
   Lane half = half_exp(x);
   Lane large = copysign(half - 0.25 / half, x);
   return select(is_nan(x), x, select(fabs(x) < 1.0, small, large)).v;
@@ -371,13 +404,17 @@ llvm::Value* tan(Emit& e, llvm::Value* value) {
   static constexpr double c[] = {
       0.333333552, 0.133324683, 0.0540826768, 0.0211620051, 0.0111529455, -0.000318390143, 0.0045799301};
   Lane x{&e, value};
+  if (x.is_f64()) return tan_f64(x).v;
   Angle a = reduced_angle(e, x);
   Lane square = a.r * a.r;
   Lane t = fma(square * a.r, polynomial(square, c), a.r);
   return select(a.finite, select(is_set(a.quadrant, 1), -1.0 / t, t), x - x).v;
 }
 
-llvm::Value* pow(Emit& e, llvm::Value* base, llvm::Value* exponent) {
+namespace {
+
+/// a^y for a >= 0 in f32, through f64, without what pow says of 1, -1, 0 and NaN.
+Lane pow_f32(Lane a, Lane y) {
   static constexpr double log_c[] = {2.8853900817779272,
                                      0.96179669392440414,
                                      0.57707801722795438,
@@ -394,10 +431,8 @@ llvm::Value* pow(Emit& e, llvm::Value* base, llvm::Value* exponent) {
                                      0.00015403851970143031,
                                      1.5309737206740781e-05,
                                      1.3175816372142242e-06};
-  double inf = std::numeric_limits<double>::infinity();
-  Lane x{&e, base}, y{&e, exponent};
-  Lane a = fabs(x);
-  // log2 of |x| in f64: 2^k (1 + f), s = f / (2 + f). A subnormal f32 is normal in f64.
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  // log2(a) in f64: 2^k (1 + f), s = f / (2 + f). A subnormal f32 is normal in f64.
   Lane wide = a.to_f64();
   Lane bits = wide.as_i64();
   constexpr int64_t sqrt_half = 0x3fe6a09e667f3bcd, one = 0x3ff0000000000000;
@@ -412,12 +447,20 @@ llvm::Value* pow(Emit& e, llvm::Value* base, llvm::Value* exponent) {
   Lane t = clamp(y.to_f64() * log, -300.0, 300.0);
   Rounded n = nearest(t);
   Lane p = polynomial(t - n.value, exp_c);
-  Lane out = (p * shl(iadd(n.integer, 1023), 52).as_f64()).to_f32();
+  return (p * shl(iadd(n.integer, 1023), 52).as_f64()).to_f32();
+}
+
+}  // namespace
+
+llvm::Value* pow(Emit& e, llvm::Value* base, llvm::Value* exponent) {
+  double inf = std::numeric_limits<double>::infinity();
+  Lane x{&e, base}, y{&e, exponent};
+  Lane a = fabs(x);
+  Lane out = a.is_f64() ? pow_f64(a, y) : pow_f32(a, y);
 
   auto trunc = [&](Lane v) { return v.of(v.b().CreateUnaryIntrinsic(llvm::Intrinsic::trunc, v.v)); };
   Lane is_whole = !(trunc(y) != y), is_odd = is_whole && (trunc(y * 0.5) != y * 0.5);
-  Lane negative = x.of(x.b().CreateICmpSLT(x.as_i32().v, x.as_i32().whole(0).v));
-  out = select(negative && is_odd, -out, out);
+  out = select(has_minus(x) && is_odd, -out, out);
   out = select(x < 0.0 && !is_whole && a < inf, std::numeric_limits<double>::quiet_NaN(), out);
   out = select(is_nan(x) || is_nan(y), x + y, out);
   // 1 to any power is 1, (-1) to an infinite one too, anything to the power 0 as well: also with NaN.

@@ -24,6 +24,8 @@ struct Lane {
   Lane as_f64() const { return of(b().CreateBitCast(v, like(b().getDoubleTy()))); }
   Lane as_i32() const { return of(b().CreateBitCast(v, like(b().getInt32Ty()))); }
   Lane as_i64() const { return of(b().CreateBitCast(v, like(b().getInt64Ty()))); }
+  bool is_f64() const { return v->getType()->getScalarType()->isDoubleTy(); }
+  Lane as_bits() const { return is_f64() ? as_i64() : as_i32(); }
   Lane to_f32() const { return of(b().CreateFPTrunc(v, like(b().getFloatTy()))); }
   Lane to_f64() const { return of(b().CreateFPExt(v, like(b().getDoubleTy()))); }
 };
@@ -48,6 +50,9 @@ inline Lane operator&&(Lane a, Lane b) { return a.of(a.b().CreateAnd(a.v, b.v));
 inline Lane operator||(Lane a, Lane b) { return a.of(a.b().CreateOr(a.v, b.v)); }
 inline Lane operator!(Lane a) { return a.of(a.b().CreateNot(a.v)); }
 inline Lane is_nan(Lane a) { return a.of(a.b().CreateFCmpUNO(a.v, a.v)); }
+
+/// Negative, or a negative zero or NaN.
+inline Lane has_minus(Lane a) { return a.of(a.b().CreateICmpSLT(a.as_bits().v, a.as_bits().whole(0).v)); }
 
 /// a * b + c, rounded once.
 inline Lane fma(Lane a, Lane b, Lane c) {
@@ -94,7 +99,7 @@ struct Rounded {
 };
 inline Rounded nearest(Lane x) {
   // Adding 1.5 * 2^(digits - 1) leaves the whole number in the lowest bits.
-  bool f64 = x.v->getType()->getScalarType()->isDoubleTy();
+  bool f64 = x.is_f64();
   double magic = f64 ? 0x1.8p52 : 0x1.8p23;
   Lane shifted = x + magic;
   Lane bits = f64 ? shifted.as_i64() : shifted.as_i32();
