@@ -453,7 +453,8 @@ MaybeReason reads_unfinished(const Schedule& s, const Schedule& moved, const Blo
       "move the producer to the consumer: compute_at");
 }
 
-/// Why a moved consumer would not do all that it did; nothing if it does. `moved` is the schedule after the move.
+/// Why a moved consumer would not do all that it did; nothing if it does. `moved` is the schedule after the move, without the predicate
+/// that the block keeps: the instances that this one leaves out were not there before.
 MaybeReason loses_instances(const Schedule& s, const Schedule& moved, const BlockHandle& handle) {
   int site = moved.site(handle);
   int old_site = s.site(handle);
@@ -465,7 +466,7 @@ MaybeReason loses_instances(const Schedule& s, const Schedule& moved, const Bloc
             "block ", string_literal(handle->text), " has instances that follow from no element under the loop: ", why),
         "a consumer of which each instance reads what one iteration of the loop produces",
         "move the producer to the consumer: compute_at");
-  return reads_unfinished(s, moved, handle);
+  return {};
 }
 
 void move_block(Schedule& s, const BlockHandle& handle, const Loop& loop, bool preserve_unit_loops, int index,
@@ -499,22 +500,29 @@ void move_block(Schedule& s, const BlockHandle& handle, const Loop& loop, bool p
       keeps_predicate(s, move.block) ? substitute(realize.predicate, iterators_of_loops(realize)) : bool_imm(true);
   std::vector<Expr> conditions;
   if (!upward) conditions = conditions_of_producers(s, move);
-  Stmt nest = new_nest(realize, domains, kept, conditions, preserve_unit_loops, analyzer);
   const For& target = *sites[move.loop].loop();
-  std::vector<Stmt> children = slots.children;
-  children.insert(children.begin() + at, nest);
-  Stmt grown = with(target, &For::body, seq(std::move(children)));
   const BlockRealize& scope = *sites[move.scope].realize();
   Stmt old_nest = sites[lone_nest(s, move.block)].stmt;
-  // The loop may not lie in what is taken out: a block's lone nest holds that block alone.
-  Stmt body = without(replaced(scope.block->body, NodeMap{{Stmt(&target), grown}}), old_nest);
+  auto with_nest = [&](const Expr& predicate) {
+    std::vector<Stmt> children = slots.children;
+    children.insert(children.begin() + at,
+                    new_nest(realize, domains, predicate, conditions, preserve_unit_loops, analyzer));
+    Stmt grown = with(target, &For::body, seq(std::move(children)));
+    // The loop may not lie in what is taken out: a block's lone nest holds that block alone.
+    return without(replaced(scope.block->body, NodeMap{{Stmt(&target), grown}}), old_nest);
+  };
+  auto schedule_of = [&](const Stmt& body) {
+    Schedule moved(s.func(), s.func_name());
+    replace_scope(moved, move.scope, body, scope.block->alloc_buffers);
+    return moved;
+  };
+  const Stmt body = with_nest(kept);
   const bool joins_producer =
       std::any_of(move.producers.begin(), move.producers.end(), [&](int p) { return sites.is_above(move.loop, p); });
   if (!upward || joins_producer) {
-    Schedule moved(s.func(), s.func_name());
-    replace_scope(moved, move.scope, body, scope.block->alloc_buffers);
-    if (upward && joins_producer) s.require(reads_unfinished(s, moved, handle));
-    if (!upward) s.require(loses_instances(s, moved, handle));
+    const Schedule moved = schedule_of(body);
+    if (!upward) s.require(loses_instances(s, is_one(kept) ? moved : schedule_of(with_nest(bool_imm(true))), handle));
+    s.require(reads_unfinished(s, moved, handle));
   }
   replace_scope(s, move.scope, body, scope.block->alloc_buffers);
 }
