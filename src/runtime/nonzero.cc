@@ -9,14 +9,40 @@ namespace sator::runtime {
 
 namespace {
 
-/// Whether the bytes are those of a number that is not 0: of floats the sign of a zero does not count.
-bool is_nonzero(const unsigned char* at, DType dtype) {
-  const auto bytes = static_cast<size_t>(dtype.bytes());
-  for (size_t b = 0; b < bytes; ++b) {
-    const bool has_sign = dtype.is_float() && b + 1 == bytes;
-    if (at[b] & (has_sign ? 0x7f : 0xff)) return true;
+/// The bits of a number of an unsigned type that tell whether it is 0: of floats the sign does not count.
+template <class T>
+T telling_bits(DType dtype) {
+  const T all = static_cast<T>(~T{0});
+  return dtype.is_float() || dtype.is_bfloat() ? static_cast<T>(all >> 1) : all;
+}
+
+template <class T>
+Ref<Tensor> nonzero_of(const Tensor& x) {
+  const T* elements = x.data_as<T>();
+  const T telling = telling_bits<T>(x.dtype());
+  int64_t count = 0;
+  for (int64_t i = 0; i < x.num_elements(); ++i) count += (elements[i] & telling) != 0;
+  const int64_t rank = x.rank(), columns = x.dim(static_cast<size_t>(rank - 1));
+  Ref<Tensor> out = Tensor::empty({rank, count}, i64);
+  if (count == 0) return out;
+  auto* indices = out->data_as<int64_t>();
+  // A row's columns are noted without a branch: each is written, and stays where its element is not 0.
+  std::vector<int64_t> noted(static_cast<size_t>(columns) + 1), row(static_cast<size_t>(rank));
+  for (int64_t written = 0; written < count;) {
+    int64_t found = 0;
+    for (int64_t c = 0; c < columns; ++c) {
+      noted[static_cast<size_t>(found)] = c;
+      found += (elements[c] & telling) != 0;
+    }
+    elements += columns;
+    std::copy_n(noted.begin(), found, indices + (rank - 1) * count + written);
+    for (int64_t d = 0; d + 1 < rank; ++d)
+      std::fill_n(indices + d * count + written, found, row[static_cast<size_t>(d)]);
+    written += found;
+    for (int64_t d = rank - 2; d >= 0 && ++row[static_cast<size_t>(d)] == x.dim(static_cast<size_t>(d)); --d)
+      row[static_cast<size_t>(d)] = 0;
   }
-  return false;
+  return out;
 }
 
 }  // namespace
@@ -27,21 +53,12 @@ Ref<Tensor> nonzero(const Tensor& x) {
     fail({.what = text("nonzero of a tensor of ", x.dtype(), " of rank ", rank),
           .needs = "numbers of whole bytes, and one axis at least",
           .hint = "reshape or cast it"});
-  const auto* data = static_cast<const unsigned char*>(x.data());
-  std::vector<int64_t> found;
-  for (int64_t i = 0; i < x.num_elements(); ++i)
-    if (is_nonzero(data + i * x.dtype().bytes(), x.dtype())) found.push_back(i);
-  const auto count = static_cast<int64_t>(found.size());
-  Ref<Tensor> out = Tensor::empty({rank, count}, i64);
-  auto* indices = out->data_as<int64_t>();
-  for (int64_t k = 0; k < count; ++k) {
-    int64_t position = found[static_cast<size_t>(k)];
-    for (int64_t d = rank; d-- > 0;) {
-      indices[d * count + k] = position % x.dim(static_cast<size_t>(d));
-      position /= x.dim(static_cast<size_t>(d));
-    }
+  switch (x.dtype().bytes()) {
+    case 1: return nonzero_of<uint8_t>(x);
+    case 2: return nonzero_of<uint16_t>(x);
+    case 4: return nonzero_of<uint32_t>(x);
+    default: return nonzero_of<uint64_t>(x);
   }
-  return out;
 }
 
 }  // namespace sator::runtime

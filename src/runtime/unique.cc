@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <span>
 
@@ -24,6 +25,65 @@ Ref<Tensor> as_tensor(const std::vector<int64_t>& values) {
   return Tensor::of(values, {static_cast<int64_t>(values.size())}, i64);
 }
 
+/// Single elements, by digits of their keys.
+template <class Key>
+Value unique_elements(const Tensor& x, const UniqueOptions& options) {
+  const int64_t n = x.num_elements();
+  const KeyForm form = key_form(x.dtype());
+  std::vector<Key> keys(static_cast<size_t>(n));
+  read_keys(x.data(), form, 0, 1, 1, n, keys.data());
+  const bool by_order = options.index || options.inverse || !options.sorted;
+  std::vector<Keyed<Key>> order;
+  if (by_order) {
+    std::vector<Keyed<Key>> scratch;
+    order.resize(static_cast<size_t>(n));
+    for (int64_t i = 0; i < n; ++i)
+      order[static_cast<size_t>(i)] = {keys[static_cast<size_t>(i)], static_cast<int32_t>(i)};
+    sort_by_digits(order, scratch, form.bits);
+    for (int64_t i = 0; i < n; ++i) keys[static_cast<size_t>(i)] = order[static_cast<size_t>(i)].key;
+  } else {
+    std::vector<Key> scratch;
+    sort_by_digits(keys, scratch, form.bits);
+  }
+  // Where each value begins in the order; in that of the values.
+  std::vector<int64_t> begins;
+  for (int64_t i = 0; i < n; ++i)
+    if (i == 0 || keys[static_cast<size_t>(i)] != keys[static_cast<size_t>(i - 1)]) begins.push_back(i);
+  const auto found = static_cast<int64_t>(begins.size());
+  auto end_of = [&](int64_t g) { return g + 1 < found ? begins[static_cast<size_t>(g + 1)] : n; };
+  std::vector<int64_t> groups(static_cast<size_t>(found));
+  std::iota(groups.begin(), groups.end(), 0);
+  auto first_of = [&](int64_t g) { return order[static_cast<size_t>(begins[static_cast<size_t>(g)])].index; };
+  if (!options.sorted) std::ranges::sort(groups, {}, first_of);
+
+  Ref<Tensor> values = Tensor::empty({found}, x.dtype());
+  std::vector<int64_t> index, counts, inverse(options.inverse ? static_cast<size_t>(n) : 0);
+  const Key zero = static_cast<Key>(form.sign), nan = static_cast<Key>(form.sign | (form.sign - 1));
+  with_unsigned(form.bits, [&]<class T>(T) {
+    const T* elements = x.data_as<T>();
+    for (int64_t to = 0; to < found; ++to) {
+      const int64_t g = groups[static_cast<size_t>(to)];
+      const Key key = keys[static_cast<size_t>(begins[static_cast<size_t>(g)])];
+      T value = static_cast<T>(form.value_of(key));
+      // Zeros and NaN have several forms: the first one's counts.
+      if (form.infinity != 0 && (key == zero || key == nan))
+        value = by_order ? elements[first_of(g)] : *std::find_if(elements, elements + n, [&](T e) {
+          return form.key_of(static_cast<Key>(e)) == key;
+        });
+      values->data_as<T>()[to] = value;
+      if (options.index) index.push_back(first_of(g));
+      if (options.counts) counts.push_back(end_of(g) - begins[static_cast<size_t>(g)]);
+      for (int64_t i = begins[static_cast<size_t>(g)]; options.inverse && i < end_of(g); ++i)
+        inverse[static_cast<size_t>(order[static_cast<size_t>(i)].index)] = to;
+    }
+  });
+  std::vector<Value> results = {values};
+  if (options.index) results.emplace_back(as_tensor(index));
+  if (options.inverse) results.emplace_back(as_tensor(inverse));
+  if (options.counts) results.emplace_back(as_tensor(counts));
+  return results.size() == 1 ? results[0] : Value(Tuple::of(std::move(results)));
+}
+
 }  // namespace
 
 Value unique(const Tensor& x, const UniqueOptions& options) {
@@ -42,12 +102,15 @@ Value unique(const Tensor& x, const UniqueOptions& options) {
     for (size_t d = 0; d < shape.size(); ++d)
       (d < along ? slices.before : d > along ? slices.inside : slices.count) *= d == along ? 1 : shape[d];
   }
-  // The keys of a slice side by side.
   const int64_t length = slices.length();
+  if (length == 1 && x.num_elements() <= std::numeric_limits<int32_t>::max() && shape.size() == 1)
+    return x.dtype().bytes() == 8 ? unique_elements<uint64_t>(x, options) : unique_elements<uint32_t>(x, options);
+  // The keys of a slice side by side.
+  const KeyForm form = key_form(x.dtype());
   std::vector<uint64_t> keys(static_cast<size_t>(slices.count * length));
   for (int64_t s = 0; s < slices.count; ++s)
     for (int64_t k = 0; k < length; ++k)
-      keys[static_cast<size_t>(s * length + k)] = key_at<uint64_t>(x.data(), slices.element(s, k), x.dtype());
+      read_keys(x.data(), form, slices.element(s, k), 1, 1, 1, &keys[static_cast<size_t>(s * length + k)]);
   auto keys_of = [&](int64_t s) {
     return std::span(keys).subspan(static_cast<size_t>(s * length), static_cast<size_t>(length));
   };
