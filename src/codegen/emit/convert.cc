@@ -18,6 +18,13 @@ llvm::Constant* bits(llvm::Value* shape, llvm::Type* element, uint64_t value) {
   return llvm::ConstantInt::get(like(shape, element), value);
 }
 
+/// Behind a fence LLVM does not narrow what is compared with a constant to comparisons of halves, which it does lane by lane where the
+/// processor has none.
+llvm::Value* f16_to_f32(Emit& e, llvm::Value* v) {
+  llvm::Value* wide = e.b.CreateFPExt(v, like(v, e.b.getFloatTy()));
+  return v->getType()->isVectorTy() ? e.b.CreateUnaryIntrinsic(llvm::Intrinsic::arithmetic_fence, wide) : wide;
+}
+
 llvm::Value* bf16_to_f32(Emit& e, llvm::Value* v) {
   llvm::Type* i32 = e.b.getInt32Ty();
   llvm::Value* wide = e.b.CreateShl(e.b.CreateZExt(v, like(v, i32)), bits(v, i32, 16));
@@ -100,7 +107,7 @@ llvm::Value* float_to_float(Emit& e, llvm::Value* v, DType from, DType to) {
     v = bf16_to_f32(e, v);
     from = f32;
   } else if (from.bits == 16) {
-    v = e.b.CreateFPExt(v, like(v, e.b.getFloatTy()));
+    v = f16_to_f32(e, v);
     from = f32;
   }
   if (to.bits <= 16) {
