@@ -343,11 +343,20 @@ Tensor compute_slice_scatter(const SliceScatterAttrs& a, const TeInputs& in) {
   const size_t axis = from_front(a.axis, x.rank());
   const Expr extent = x.shape()[axis], step = cast_to(i64, in.scalar(4));
   const Expr start = inside_axis(in.scalar(2), extent), end = inside_axis(in.scalar(3), extent);
+  // Vectors have no division in 64 bits.
+  const auto fits = [](const Expr& e) { return as_int(e) && *as_int(e) <= max_int(i32); };
+  const DType divided = fits(extent) && fits(step) ? i32 : i64;
   return te::compute({.name = "T_slice_scatter"}, x.shape(), [&](const Indices& i) {
     const Expr from = i[axis] - start;
-    const Expr is_inside =
-        logical_and(logical_and(ge(from, dim(0)), lt(i[axis], end)), eq(floormod(from, step), dim(0)));
-    return if_then_else(is_inside, src(at_axis(i, axis, floordiv(from, step))), x(i));
+    if (as_int(step) == 1) {
+      const Expr is_inside = logical_and(ge(from, dim(0)), lt(i[axis], end));
+      return if_then_else(is_inside, src(at_axis(i, axis, from)), x(i));
+    }
+    // No quotient below 0 is asked for.
+    const Expr steps = floordiv(cast_to(divided, max(from, dim(0))), cast_to(divided, step));
+    const Expr at = cast_to(i64, steps);
+    const Expr is_inside = logical_and(logical_and(ge(from, dim(0)), lt(i[axis], end)), eq(at * step, from));
+    return if_then_else(is_inside, src(at_axis(i, axis, at)), x(i));
   });
 }
 
