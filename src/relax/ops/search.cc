@@ -4,6 +4,7 @@
 #include "relax/ops/families.h"
 #include "relax/ops/formula.h"
 #include "relax/ops/infer.h"
+#include "relax/ops/nest.h"
 
 namespace sator::relax {
 
@@ -416,15 +417,18 @@ StructInfo infer_multinomial(const MultinomialAttrs& a, const CallInfo& in) {
 /// The first class whose cumulated probability exceeds the sample; the last class where none does.
 Tensor compute_multinomial(const MultinomialAttrs& a, const TeInputs& in) {
   const Tensor &prob = in.tensor(0), &uniform = in.tensor(1), &rows = in.tensor(2);
-  tir::IterVarRef j = te::reduce_axis(prob.dim(1), "j");
-  std::vector<Expr> cumulated_shape{uniform.dim(0), prob.dim(1)};
-  Tensor cumulated = te::reduce({.name = "T_cumulated"}, cumulated_shape, [&](const Indices& i) {
-    Expr row = rows({i[0], dim(0)});
-    return te::reduce_sum(select(le(j->var, i[1]), prob({row, j->var}), constant(0, prob.dtype())), {j});
-  });
+  // A running sum of each row, not of each sample's.
+  auto running_sums = [&](const std::vector<BufferRef>& b) {
+    return nest(prob.shape(), "i", [&](const Indices& i) {
+      const Expr before = load(b[1], {i[0], i[1] - 1}), value = load(b[0], i);
+      return tir::store(b[1], if_then_else(eq(i[1], dim(0)), value, before + value), i);
+    });
+  };
+  const Tensor cumulated =
+      te::extern_stage("T_cumulated", {prob}, {{prob.shape(), prob.dtype(), "cumulated"}}, running_sums)[0];
   tir::IterVarRef c = te::reduce_axis(prob.dim(1), "c");
   Tensor below = te::reduce({.name = "T_below"}, {uniform.dim(0), dim(1)}, [&](const Indices& i) {
-    Expr reached = le(cumulated({i[0], c->var}), uniform({i[0], dim(0)}));
+    Expr reached = le(cumulated({rows({i[0], dim(0)}), c->var}), uniform({i[0], dim(0)}));
     return te::reduce_sum(cast_to(i64, reached), {c});
   });
   return te::compute({.name = "T_sample"}, {uniform.dim(0), dim(1)}, [&](const Indices& i) {
