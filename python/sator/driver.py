@@ -5,6 +5,7 @@ import weakref
 from pathlib import Path
 
 from sator import _core
+from sator.packed import with_kernel_calls
 from sator.runtime.vm import Module, copy_library
 from sator.target import Target
 from sator.te_schedule import Schedule, module_of
@@ -26,6 +27,7 @@ def _compile(mod, target, keeps_schedules, bounds, dump=""):
         raise TypeError(f"build: {mod!r} is a {type(mod).__name__}\n  needs: an IRModule or a function")
     if not isinstance(mod, _core.ir.IRModule):
         mod = _core.module({mod.attrs.get("global_symbol", "main"): mod}, None, None)
+    mod = with_kernel_calls(mod)
     library = _Library()
     target = Target(target) if target is not None else Target.current() or Target("llvm")
     return _core.build(mod, str(library.file), str(target), keeps_schedules, dict(bounds or {}), dump), library
@@ -59,8 +61,8 @@ def build(mod, args=None, target=None, target_host=None, runtime=None, name="def
     mod      an IRModule of tensor programs, one PrimFunc, or a schedule of te with its arguments in `args`
     target   "llvm" where it is None and no Target is around; beside a module it may stand in the place of args
     name     of the function of a PrimFunc or a schedule; by default its own, and "main" where it has none
-    A program that returns a number (T.ret) gives it to its caller. T.call_packed as a statement calls a Python function (register_func) of this
-    process with tensors in the program's memory, integers and constants; a library with such a call is opened nowhere else.
+    A program that returns a number (T.ret) gives it to its caller. T.call_packed as a statement calls a Python function (register_func) of the
+    process that runs it with tensors in the program's memory, integers and constants.
     Errors: those of the compiler; a target for which nothing is built.
     """
     from sator import transform
@@ -75,10 +77,6 @@ def build(mod, args=None, target=None, target_host=None, runtime=None, name="def
     elif isinstance(mod, _core.tir.PrimFunc):
         mod = mod.with_attr("global_symbol", name)
     module = module_of(mod, args, name)
-    if any("call_packed(" in str(f) for f in module.functions.values()):
-        from sator.packed import with_kernel_calls
-
-        module = with_kernel_calls(module)
     program, library = _compile(transform.ReturnByStore()(transform.InlinePrimFuncs()(module)), target, True, bounds)
     return Module(program, library)
 

@@ -1,11 +1,12 @@
 """Calls of Python's functions inside of kernels: T.call_packed("name", buffer, 3) as a C function that the extension has.
 
-The kernel passes 64-bit words: per tensor its address, the offset of its first element and its extents; per integer its value. What is
-constant stays here. The number of a call is random: a library that another process opens has none of its calls.
+The kernel passes a text, the function's name and what its arguments are, and 64-bit words: per tensor its address, the offset of its first
+element and its extents; per integer its value. What is constant stands in the text. The function is looked up by its name when the
+kernel calls it, in the process that runs the kernel.
 """
 import ctypes
+import json
 import os
-import secrets
 
 from sator import _core, tir
 from sator.error import TVMError
@@ -14,18 +15,12 @@ from sator.error import TVMError
 def with_kernel_calls(mod):
     """The module with each call_packed that stands as a statement replaced. Errors: ValueError for an argument that has no words."""
     for name, func in list(mod.functions.items()):
-        if isinstance(func, _core.tir.PrimFunc) and "tvm_call_packed" in _ops(func.body):
-            _export()
+        if isinstance(func, _core.tir.PrimFunc) and _core.calls(func, "tir.tvm_call_packed"):
+            export()
             body = tir.stmt_functor.ir_transform(func.body, None, _replaced, ["tir.Evaluate"])
             mod = mod.clone()
             mod.update_func(name, func.with_body(body))
     return mod
-
-
-def _ops(stmt):
-    found = set()
-    tir.stmt_functor.post_order_visit(stmt, lambda n: found.add(_op(n)) if isinstance(n, _core.tir.Call) else None)
-    return found
 
 
 def _op(call):
@@ -56,15 +51,13 @@ def _replaced(statement):
     if len(words) > _core.most_kernel_words:
         raise ValueError(f"call_packed({name!r}): its arguments take {len(words)} words, two and one per dimension of a tensor, one of an integer\n"
                          f"  needs: at most {_core.most_kernel_words}\n  hint:  make it several calls")
-    number = secrets.randbits(62)
-    _core.add_kernel_call(number, name, kinds)
     words += [0] * (_core.most_kernel_words - len(words))
     passed = [w if isinstance(w, _core.tir.Var) and w.dtype == "handle" else tir.const(w, "int64") if isinstance(w, int) else tir.Cast("int64", w)
               for w in words]
-    status = tir.call_extern("int32", "sator_call_registered", tir.const(number, "int64"), *passed)
+    status = tir.call_extern("int32", "sator_call_registered", tir.StringImm(json.dumps([name, kinds])), *passed)
     return tir.AssertStmt(tir.EQ(status, tir.const(0, "int32")), tir.StringImm(f"the function {name} failed"), tir.Evaluate(0))
 
 
-def _export():
+def export():
     """Lets libraries that are opened from now on find the extension's C function."""
     ctypes.CDLL(_core.__file__, mode=os.RTLD_NOW | os.RTLD_GLOBAL | os.RTLD_NOLOAD)

@@ -93,6 +93,14 @@ void add_analysis(nb::module_& m) {
       "Why two programs of a module are not separate, or None.");
   m.def("out_of_bounds", [](const Handle& f) { return texts(tir::out_of_bounds(program_of(f))); });
   m.def("is_touched_by_host", [](const Handle& f) { return !passes::touched_by_host(program_of(f)).empty(); });
+  m.def(
+      "calls",
+      [](const Handle& f, const std::string& op) {
+        bool found = false;
+        walk(program_of(f).body, [&](const Call& call) { found |= call.op == op; });
+        return found;
+      },
+      "Whether a tensor program calls a builtin, by its full name.");
   m.def("is_ssa", [](const Handle& f) { return tir::is_ssa(program_of(f)); });
   m.def("undefined_vars", [](const Handle& node) {
     nb::list out;

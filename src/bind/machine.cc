@@ -56,30 +56,18 @@ std::vector<runtime::Builtin> python_builtins() {
   return out;
 }
 
-/// A call of such a function inside of a kernel, as python/sator/packed.py writes it: (dtype, rank) of each tensor, ("", -1) of an integer,
-/// any other value itself.
-struct KernelCall {
-  std::string name;
-  nb::list args;
-};
-std::map<int64_t, KernelCall>& kernel_calls() {
-  static auto* all = new std::map<int64_t, KernelCall>;
-  return *all;
-}
-/// What the last such call raised, until the machine that ran the kernel takes it.
-std::exception_ptr raised_in_kernel;  // NOLINT: only touched with Python's lock
-
 constexpr size_t kMostWords = 24;
 
-void call_in_kernel(int64_t number, const int64_t* words) {
-  const auto at = kernel_calls().find(number);
-  if (at == kernel_calls().end())
-    fail({.what = "a kernel calls a Python function of the process that built it",
-          .needs = "the process that called sator.build",
-          .hint = "build the program again here"});
+/// A call of such a function inside of a kernel. `call` is JSON, as python/sator/packed.py writes it: the function's name, and a list of
+/// [dtype, rank] of each tensor, ["", -1] of an integer, any other value itself.
+void call_in_kernel(const char* call, const int64_t* words) {
+  static auto* read = new std::map<std::string, nb::object, std::less<>>;
+  auto at = read->find(std::string_view(call));
+  if (at == read->end()) at = read->emplace(call, nb::module_::import_("json").attr("loads")(call)).first;
+  const auto name = nb::cast<std::string>(at->second[0]);
   nb::list given;
-  for (nb::handle arg : at->second.args) {
-    if (!nb::isinstance<nb::tuple>(arg)) {
+  for (nb::handle arg : at->second[1]) {
+    if (!nb::isinstance<nb::list>(arg)) {
       given.append(arg);
       continue;
     }
@@ -99,12 +87,13 @@ void call_in_kernel(int64_t number, const int64_t* words) {
     given.append(
         tensor_to_python(runtime::Tensor::view(runtime::Storage::borrow(data, bytes, nullptr), 0, shape, dtype)));
   }
-  const auto function = python_functions().find(at->second.name);
+  const auto function = python_functions().find(name);
   if (function == python_functions().end())
-    fail({.what = text("a kernel calls the function ", string_literal(at->second.name), ", which is not registered"),
+    fail({.what = text("a kernel calls the function ", string_literal(name), ", which is not registered"),
           .needs = "a function of that name before the kernel runs",
-          .hint = text("@sator.register_func(", string_literal(at->second.name), ")")});
-  function->second(*given);
+          .hint = text("@sator.register_func(", string_literal(name), ")")});
+  const nb::object registered = function->second;  // it may register another one of its name
+  registered(*given);
 }
 
 /// A program that was built or opened.
@@ -183,8 +172,8 @@ class Machine {
     Value result;
     {
       const WithoutGil released;
-      const std::lock_guard alone(running_);
-      result = run(function, values);
+      const auto lock = alone();
+      result = vm_.call(function, values);
     }
     return value_to_python(result);
   }
@@ -195,14 +184,14 @@ class Machine {
     const std::vector<Value> values = values_of(args);
     std::vector<double> out;
     const WithoutGil released;
-    const std::lock_guard alone(running_);
-    run(function, values);  // the first one warms up
+    const auto lock = alone();
+    vm_.call(function, values);  // the first one warms up
     for (int r = 0; r < repeat; ++r) {
       int64_t calls = std::max(number, 1);
       for (;;) {
         const auto begin = std::chrono::steady_clock::now();
         for (int64_t i = 0; i < calls; ++i) {
-          run(function, values);
+          vm_.call(function, values);
           check_interrupt();
         }
         const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -223,7 +212,7 @@ class Machine {
                                    const nb::args& args) {
     const std::vector<Value> values = values_of(args);
     const WithoutGil released;
-    const std::lock_guard alone(running_);
+    const auto lock = alone();
     std::optional<Chip> described;
     if (chip && !program_.phase3)
       fail({.what = "code that was written instruction by instruction has no program to cost",
@@ -258,7 +247,7 @@ class Machine {
   void set_call_hook(nb::object hook) {
     std::shared_ptr<PythonFunction> kept = hook.is_none() ? nullptr : std::make_shared<PythonFunction>(std::move(hook));
     const WithoutGil released;
-    const std::lock_guard alone(running_);
+    const auto lock = alone();
     if (!kept) return vm_.set_call_hook(nullptr);
     vm_.set_call_hook([kept](const runtime::Args& args, const Value* result) {
       WithGil gil;
@@ -272,18 +261,16 @@ class Machine {
   }
 
  private:
-  Value run(const std::string& function, const std::vector<Value>& values) {
-    try {
-      return vm_.call(function, values);
-    } catch (const Error&) {
-      WithGil gil;
-      if (raised_in_kernel) std::rethrow_exception(std::exchange(raised_in_kernel, nullptr));
-      throw;
-    }
+  /// The machine to this thread. Errors: it runs a loop whose callback this is, which would wait for itself.
+  std::unique_lock<std::recursive_mutex> alone() {
+    if (vm_.pool().is_in_loop_here())
+      fail({.what = "a function that a parallel loop of a kernel calls calls the same program again",
+            .needs = "a program that is not inside of a parallel loop",
+            .hint = "call another VirtualMachine of the program, or return first"});
+    return std::unique_lock(running_);
   }
 
   static std::vector<Value> values_of(const nb::args& args) {
-    raised_in_kernel = nullptr;
     std::vector<Value> out;
     for (nb::handle a : args) out.push_back(value_of(a));
     return out;
@@ -307,18 +294,18 @@ std::map<std::string, Func> as_written(const Module& module) {
 
 }  // namespace
 
-/// What kernels call: a number of kernel_calls() and its words. 0, or 1 where it raised.
+/// What kernels call: the text of call_in_kernel() and its words. 0, or 1 where it raised.
 extern "C" __attribute__((visibility("default"))) int32_t
-sator_call_registered(int64_t number, int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f, int64_t g,
+sator_call_registered(const char* call, int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f, int64_t g,
                       int64_t h, int64_t i, int64_t j, int64_t k, int64_t l, int64_t m, int64_t n, int64_t o, int64_t p,
                       int64_t q, int64_t r, int64_t s, int64_t t, int64_t u, int64_t v, int64_t w, int64_t x) {
   const int64_t words[kMostWords] = {a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x};
   WithGil gil;
   try {
-    call_in_kernel(number, words);
+    call_in_kernel(call, words);
     return 0;
   } catch (...) {
-    raised_in_kernel = std::current_exception();
+    runtime::ThreadPool::keep_exception(std::current_exception());
     return 1;
   }
 }
@@ -394,9 +381,6 @@ void add_machine(nb::module_& m) {
     python_functions()[name] = std::move(function);
   });
   m.attr("most_kernel_words") = kMostWords;
-  m.def("add_kernel_call", [](int64_t number, const std::string& name, nb::list args) {
-    kernel_calls()[number] = {name, std::move(args)};
-  });
   m.def("registered_func", [](const std::string& name) -> nb::object {
     const auto at = python_functions().find(name);
     return at == python_functions().end() ? nb::none() : at->second;

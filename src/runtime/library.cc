@@ -177,10 +177,18 @@ Ref<ModelLibrary> ModelLibrary::open(const std::filesystem::path& path) {
   }
   void* handle = dlopen(file->path_for_loader().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
-    const char* why = dlerror();
-    fail({.what = text("model library ", path.string(), " cannot be loaded: ", why ? why : "no reason given"),
-          .needs = "a shared library for this machine",
-          .hint = "compile the model again"});
+    const char* reason = dlerror();
+    const std::string why = reason ? reason : "no reason given";
+    Reason r{.what = text("model library ", path.string(), " cannot be loaded: ", why),
+             .needs = "a shared library for this machine",
+             .hint = "compile the model again"};
+    if (why.find("undefined symbol") != std::string::npos) {
+      r.needs = "a process that has the functions which the library's kernels call";
+      r.hint = why.ends_with("sator_call_registered")
+                   ? "its kernels call functions of Python's: open it there, sator.runtime.load_module(path)"
+                   : "load the library that has the function before";
+    }
+    fail(std::move(r));
   }
   Ref<DynamicLibrary> loaded(new DynamicLibrary(handle, file));
   auto entry = reinterpret_cast<SatorModelEntry>(loaded->symbol("sator_model"));

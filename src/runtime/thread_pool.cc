@@ -91,6 +91,18 @@ ThreadPool::~ThreadPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
+thread_local ThreadPool::Worker* ThreadPool::here_ = nullptr;
+
+ThreadPool::Caller::Caller(ThreadPool& pool) : before_(std::exchange(here_, pool.workers_[0].get())) {}
+
+ThreadPool::Caller::~Caller() { here_ = static_cast<Worker*>(before_); }
+
+void ThreadPool::keep_exception(std::exception_ptr exception) {
+  if (here_) here_->exception = std::move(exception);
+}
+
+bool ThreadPool::is_in_loop_here() const { return here_ && here_->pool == this && here_->in_loop; }
+
 SatorContext* ThreadPool::context() { return &workers_[0]->context; }
 
 int32_t ThreadPool::context_parallel_for(SatorContext* ctx, int64_t n, SatorChunk body, void* closure) {
@@ -129,15 +141,17 @@ int32_t ThreadPool::parallel_for(int64_t n, SatorChunk body, void* closure) {
     workers_[i]->chunk.store(loop | kDone, std::memory_order_relaxed);
   }
   for (size_t i = 1; i < workers_.size(); ++i) await_chunk(*workers_[i], loop);
+  int32_t status = 0;
   for (auto& worker : workers_) {
     if (worker->status == 0) continue;
-    if (worker.get() != &caller) {
-      caller.error = std::move(worker->error);
-      caller.exception = std::exchange(worker->exception, nullptr);
-    }
-    return worker->status;
+    std::string error = std::exchange(worker->error, {});
+    std::exception_ptr exception = std::exchange(worker->exception, nullptr);
+    if (status != 0) continue;  // of several failures the first is told
+    status = worker->status;
+    caller.error = std::move(error);
+    caller.exception = std::move(exception);
   }
-  return 0;
+  return status;
 }
 
 // Whoever takes a chunk runs it; the loop's description stays as it is until all taken chunks are done.
@@ -172,6 +186,7 @@ void ThreadPool::run_chunk(Worker& owner, Worker& by) {
 }
 
 void ThreadPool::serve(Worker& worker) {
+  here_ = &worker;
   for (uint32_t seen = 0;;) {
     seen = await_loop(worker, seen);
     if (job_.stop) return;
@@ -210,14 +225,14 @@ void ThreadPool::await_chunk(Worker& worker, uint32_t loop) {
 }
 
 std::string ThreadPool::take_error() {
-  workers_[0]->exception = nullptr;
-  return std::exchange(workers_[0]->error, {});
+  Worker& caller = *workers_[0];
+  std::string message = std::exchange(caller.error, {});
+  if (std::exception_ptr exception = std::exchange(caller.exception, nullptr)) std::rethrow_exception(exception);
+  return message;
 }
 
 void ThreadPool::fail_with_last_error() {
-  std::exception_ptr exception = workers_[0]->exception;
-  std::string message = take_error();
-  if (exception) std::rethrow_exception(exception);
+  const std::string message = take_error();
   fail({.what = message.empty() ? "a parallel loop failed without saying why" : message});
 }
 

@@ -59,8 +59,25 @@ class ThreadPool final : public Object {
     if (parallel_for(n, body, const_cast<void*>(static_cast<const void*>(&f))) != 0) fail_with_last_error();
   }
 
-  /// The message of the last failure, which is then forgotten.
+  /// The message of the last failure, which is then forgotten. Errors: what keep_exception() kept of that failure.
   std::string take_error();
+
+  /// While one lives, this thread is the pool's worker 0 for keep_exception() and is_in_loop_here().
+  class Caller {
+   public:
+    explicit Caller(ThreadPool& pool);
+    ~Caller();
+    Caller(const Caller&) = delete;
+    Caller& operator=(const Caller&) = delete;
+
+   private:
+    void* before_;
+  };
+  /// For functions that kernels call: what one threw is kept for whoever takes the error of this thread's worker, once the kernel
+  /// has ended with a status. Nothing is kept outside of a kernel.
+  static void keep_exception(std::exception_ptr exception);
+  /// Whether this thread runs a chunk of one of the pool's loops.
+  bool is_in_loop_here() const;
   /// Scratch memory that the caller's kernels pushed and did not pop is taken back to this mark.
   size_t workspace_mark() const { return workers_[0]->workspace.mark(); }
   void workspace_release(size_t mark) { workers_[0]->workspace.release(mark); }
@@ -72,7 +89,7 @@ class ThreadPool final : public Object {
     ThreadPool* pool;
     Workspace workspace;
     std::string error;
-    std::exception_ptr exception;  // what a C++ body threw
+    std::exception_ptr exception;  // what a C++ body threw, or a function that a kernel called
     int32_t status = 0;            // of the last chunk
     bool in_loop = false;
     std::atomic<int32_t> core{-1};                // where it was seen last
@@ -80,6 +97,8 @@ class ThreadPool final : public Object {
   };
   /// States of a chunk; a loop's number is counted in steps of kStates.
   enum : uint32_t { kOpen = 0, kTaken = 1, kDone = 2, kStates = 4 };
+
+  static thread_local Worker* here_;  // the worker that this thread is
 
   ThreadPool() = default;
   [[noreturn]] void fail_with_last_error();

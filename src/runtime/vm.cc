@@ -111,6 +111,7 @@ Value VirtualMachine::call(std::string_view function, std::span<const Value> arg
   }
   std::vector<const Value*> pointers;
   for (const Value& arg : args) pointers.push_back(&arg);
+  const ThreadPool::Caller caller(*pool_);
   return dispatch(found->second, pointers);
 }
 

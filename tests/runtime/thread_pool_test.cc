@@ -112,6 +112,35 @@ TEST(ThreadPool, ReportsTheErrorOfTheLowestChunk) {
   }
 }
 
+TEST(ThreadPool, KeepsTheExceptionOfTheLowestChunk) {
+  auto pool = ThreadPool::create(3), other = ThreadPool::create(1);
+  auto body = [](void*, int64_t begin, int64_t, SatorContext*) -> int32_t {
+    if (begin == 0) return 0;
+    ThreadPool::keep_exception(std::make_exception_ptr(static_cast<int>(begin)));
+    return 1;
+  };
+  for (int i = 0; i < 100; ++i) {
+    const ThreadPool::Caller caller(*pool);
+    EXPECT_FALSE(pool->is_in_loop_here());
+    EXPECT_EQ(pool->parallel_for(3, body, nullptr), 1);
+    {
+      const ThreadPool::Caller inner(*other);  // what it keeps is no business of the first one's
+      ThreadPool::keep_exception(std::make_exception_ptr(7));
+    }
+    EXPECT_THROW(
+        {
+          try {
+            pool->take_error();
+          } catch (int which) {
+            EXPECT_EQ(which, 1);
+            throw;
+          }
+        },
+        int);
+    EXPECT_EQ(pool->take_error(), "");
+  }
+}
+
 // More threads than cores: some come too late for their chunks, in every possible way.
 TEST(ThreadPool, RunsEachChunkOnceWhoeverTakesIt) {
   auto pool = ThreadPool::create(2 * default_num_threads());

@@ -213,7 +213,16 @@ def load_module(path):
 
     Errors: no such file; another kind of file; a library of another version; one that another user can change.
     """
-    return Module(_core.open_program(str(path)), _File(path))
+    try:
+        program = _core.open_program(str(path))
+    except TVMError as error:
+        if "undefined symbol: sator_call_registered" not in str(error):
+            raise
+        from sator.packed import export
+
+        export()  # a kernel calls functions by name
+        program = _core.open_program(str(path))
+    return Module(program, _File(path))
 
 
 class VirtualMachine(_Runs):
