@@ -12,7 +12,7 @@ import types
 
 # The modules that hold the names: TVM's modules below each of them, or elsewhere.
 _TABLE = {
-    "arith": "arith.analyzer",
+    "arith": "arith.analyzer arith.bound arith.int_set arith.iter_affine_map arith.pattern",
     "dlight.base": "dlight.base.schedule_rule dlight.base.transform",
     "dlight.gpu": "dlight.gpu.fallback dlight.gpu.gemv dlight.gpu.general_reduction dlight.gpu.low_batch_gemv dlight.gpu.reduction "
                   "dlight.gpu.rmsnorm dlight.gpu.transpose",

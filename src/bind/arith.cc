@@ -2,6 +2,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <optional>
+
 #include "arith/analyzer.h"
 #include "bind/node.h"
 #include "bind/parts.h"
@@ -28,12 +30,47 @@ void bind_var(Analyzer& analyzer, nb::handle var, nb::handle value) {
     analyzer.bind(VarRef(v), expr_of(value, "a Range or an expression"));
 }
 
+/// A condition that an analyzer holds until it is let go.
+struct Constraint {
+  std::optional<Analyzer::Scope> scope;
+};
+
+/// A bound of Python's.
+int64_t bound_of(nb::handle value) {
+  const auto v = nb::cast<int64_t>(value);
+  return v >= arith::kPosInf ? arith::kPosInf : v <= -arith::kPosInf ? arith::kNegInf : v;
+}
+
 }  // namespace
 
 void add_arith(nb::module_& m) {
+  nb::class_<Constraint>(m, "Constraint", "A condition that an Analyzer holds until it ends.")
+      .def("end", [](Constraint& c) { c.scope.reset(); });
   nb::class_<Analyzer>(m, "Analyzer")
       .def(nb::init<>())
       .def("bind", bind_var)
+      .def(
+          "constrain",
+          [](Analyzer& a, nb::handle e) {
+            Constraint out;
+            out.scope.emplace(a.with_constraint(expr_of(e)));
+            return out;
+          },
+          nb::keep_alive<0, 1>())
+      .def("bind_bounds",
+           [](Analyzer& a, nb::handle var, nb::handle low, nb::handle high) {
+             const NodeRef node = node_of(var);
+             if (!node.as<Var>()) wrong_type(var, "a variable, tir.Var");
+             a.bind(VarRef(node.as<Var>()), arith::Bounds{bound_of(low), bound_of(high)});
+           })
+      .def("bind_modular",
+           [](Analyzer& a, nb::handle var, int64_t coeff, int64_t base) {
+             const NodeRef node = node_of(var);
+             if (!node.as<Var>()) wrong_type(var, "a variable, tir.Var");
+             a.bind(VarRef(node.as<Var>()), arith::Modular{coeff, base});
+           })
+      .def_rw("chain_inequalities", &Analyzer::chain_inequalities)
+      .def_rw("constrain_branches", &Analyzer::constrain_branches)
       .def("simplify", [](Analyzer& a, nb::handle e, int steps) { return to_python(a.simplify(expr_of(e), steps)); })
       .def("rewrite", [](Analyzer& a, nb::handle e) { return to_python(a.rewrite(expr_of(e))); })
       .def("canonical", [](Analyzer& a, nb::handle e) { return to_python(a.canonical(expr_of(e))); })

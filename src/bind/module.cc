@@ -29,6 +29,7 @@ NB_MODULE(_core, m) {
   sator::bind::add_machine(m);
   sator::bind::add_analysis(m);
   sator::bind::add_arith(m);
+  sator::bind::add_iter_map(m);
   sator::bind::add_struct_info(m);
   sator::bind::add_model(m);
   nanobind::module_::import_("sator.words").attr("wrap")(m);

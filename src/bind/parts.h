@@ -23,6 +23,7 @@ void add_patterns(nanobind::module_& m);
 void add_machine(nanobind::module_& m);
 void add_analysis(nanobind::module_& m);
 void add_arith(nanobind::module_& m);
+void add_iter_map(nanobind::module_& m);
 void add_struct_info(nanobind::module_& m);
 void add_model(nanobind::module_& m);
 

@@ -114,5 +114,117 @@ class Called(unittest.TestCase):
         sator.ir.assert_structural_equal(called.with_attr("global_symbol", "f"), written.with_attr("global_symbol", "f"))
 
 
+class Sets(unittest.TestCase):
+    """The examples of TVM's tests of arith, by hand."""
+
+    def setUp(self):
+        self.x, self.y, self.n = tir.Var("x", "int32"), tir.Var("y", "int32"), tir.SizeVar("n", "int32")
+        self.ranges = {self.x: ir.Range(0, 3), self.y: ir.Range(0, 4)}
+
+    def ends(self, s):
+        return [str(s.min_value), str(s.max_value)]
+
+    def test_linear_forms(self):
+        x, y, n = self.x, self.y, self.n
+        self.assertEqual([str(c) for c in arith.detect_linear_equation(x * 4 + n * y + 3, [x, y])], ["4", "n", "3"])
+        self.assertEqual(arith.detect_linear_equation(x * y, [x, y]), [])
+        clip = arith.detect_clip_bound(tir.all(x > 1, x < n, y >= 2), [x, y])
+        self.assertEqual([str(c) for c in clip], ["2", "n - 1", "2", "None"])
+
+    def test_bounds_of_a_variable(self):
+        a, b = self.x, self.y
+        low = arith.IntervalSet(0, 4)
+        found = arith.deduce_bound(a, b + a * 4 < 17, {b: low}, {b: low})
+        self.assertEqual(self.ends(found), ["neg_inf", "3"])
+        self.assertIs(found.min_value, arith.neg_inf())
+        self.assertTrue(arith.deduce_bound(a, a * a < 4, {}, {}).is_nothing())
+
+    def test_sets(self):
+        x, n = self.x, self.n
+        found = arith.Analyzer().int_set(x + n, {x: arith.IntervalSet(0, 9)})
+        self.assertTrue(arith.Analyzer().can_prove_equal(found.max_value - found.min_value, 9))
+        self.assertEqual(self.ends(arith.IntSet.vector(tir.Ramp(2, 3, 4))), ["2", "11"])
+        self.assertTrue(arith.IntervalSet(arith.neg_inf(), arith.pos_inf()).is_everything())
+        self.assertFalse(arith.IntSet.single_point(x).is_nothing())
+        self.assertEqual(self.ends(arith.int_set.union_lower_bound([arith.IntervalSet(0, 3), arith.IntervalSet(4, 8)])), ["0", "8"])
+
+    def test_regions(self):
+        x, y = self.x, self.y
+        covered = [ir.Range.from_min_extent(x * 4 + y, 2)]
+        for estimate in (arith.estimate_region_lower_bound, arith.estimate_region_strict_bound, arith.estimate_region_upper_bound):
+            self.assertEqual(self.ends(estimate(covered, self.ranges, True)[0]), ["0", "12"])
+        with_gaps = [ir.Range.from_min_extent(x * 5, 2)]
+        self.assertIsNone(arith.estimate_region_strict_bound(with_gaps, self.ranges))
+        self.assertEqual(self.ends(arith.estimate_region_upper_bound(with_gaps, self.ranges)[0]), ["0", "11"])
+
+    def test_facts_of_a_while(self):
+        x, y, z = self.x, self.y, tir.Var("z", "int32")
+        analyzer = arith.Analyzer()
+        with analyzer.constraint_scope(x < 5):
+            self.assertTrue(analyzer.can_prove(x < 6))
+        self.assertFalse(analyzer.can_prove(x < 6))
+        analyzer.update(x, arith.ConstIntBound(0, 7))
+        self.assertEqual(analyzer.const_int_bound(x + 1), (1, 8))
+        analyzer.update(y, arith.ModularSet(4, 1))
+        self.assertEqual(analyzer.modular_set(y + 1), (4, 2))
+        with self.assertRaisesRegex(TypeError, "needs: a ConstIntBound"):
+            analyzer.update(x, 3)
+        chain = arith.Analyzer()
+        a, b = tir.Var("a", "int32"), tir.Var("b", "int32")
+        for flags, known in ((arith.Extension.NoExtensions, False), (arith.Extension.TransitivelyProveInequalities, True)):
+            chain.enabled_extensions = flags
+            self.assertEqual(chain.enabled_extensions, flags)
+            with chain.constraint_scope(tir.all(a + z < b, b < y + z)):
+                self.assertEqual(chain.can_prove(a + z < y + z), known)
+
+
+class IterMaps(unittest.TestCase):
+    def setUp(self):
+        self.x, self.y = tir.Var("x", "int32"), tir.Var("y", "int32")
+        self.ranges = {self.x: ir.Range(0, 3), self.y: ir.Range(0, 4)}
+
+    def test_a_fused_index(self):
+        found = arith.detect_iter_map([self.x * 4 + self.y], self.ranges)
+        (index,) = found.indices
+        self.assertEqual((found.errors, index.args[0].extent.value, index.args[0].scale.value, index.base.value), ([], 12, 1, 0))
+        self.assertEqual([s.scale.value for s in index.args[0].source.source.args], [4, 1])
+        self.assertEqual(str(arith.normalize_iter_map_to_expr(index)), "x * 4 + y")
+        refused = arith.detect_iter_map([self.x * self.x], self.ranges)
+        self.assertEqual((refused.indices, len(refused.errors)), ([], 1))
+
+    def test_the_way_back(self):
+        a, b = tir.Var("a", "int32"), tir.Var("b", "int32")
+        fused = self.x * 4 + self.y
+        there = arith.detect_iter_map([fused // 3, fused % 3], self.ranges, check_level="bijective").indices
+        back = arith.inverse_affine_iter_map(there, [a, b])
+        for x in range(3):
+            for y in range(4):
+                at = {a: tir.const((x * 4 + y) // 3, "int32"), b: tir.const((x * 4 + y) % 3, "int32")}
+                values = [arith.Analyzer().simplify(tir.stmt_functor.substitute(back[v], at)).value for v in (self.x, self.y)]
+                self.assertEqual(values, [x, y])
+
+    def test_padding(self):
+        i = tir.Var("i", "int32")
+        found = arith.detect_iter_map([i // 4, i % 4], {i: ir.Range(0, 18)}, check_level=arith.IterMapLevel.NoCheck)
+        self.assertEqual([s.args[0].extent.value for s in found.indices], [5, 4])
+        self.assertNotEqual(str(found.padding_predicate), "T.bool(False)")
+
+    def test_division(self):
+        outer_inner, predicates = arith.subspace_divide([self.x * 4 + self.y], self.ranges, [self.y])
+        self.assertEqual([str(arith.normalize_iter_map_to_expr(m.source)) for m in outer_inner], ["x", "y"])
+        self.assertEqual([m.extent.value for m in outer_inner], [3, 4])
+        self.assertEqual([bool(m.extent.value) for m in predicates], [True, True])
+        self.assertEqual(arith.subspace_divide([self.x * self.x], self.ranges, [self.y]), [])
+
+    def test_simpler_indices(self):
+        i = tir.Var("i", "int32")
+        self.assertEqual([str(e) for e in arith.iter_map_simplify([i // 4 * 4 + i % 4], {i: ir.Range(0, 16)})], ["i"])
+        whole = arith.normalize_to_iter_sum(self.y * 2 + self.x * 8 + 5, self.ranges)
+        self.assertEqual(([s.scale.value for s in whole.args], whole.base.value), ([8, 2], 5))
+        self.assertEqual(arith.IterMapLevel.from_str("NoCheck"), 3)
+        with self.assertRaisesRegex(ValueError, "needs: one of"):
+            arith.detect_iter_map([i], {i: ir.Range(0, 4)}, check_level="some")
+
+
 if __name__ == "__main__":
     unittest.main()
