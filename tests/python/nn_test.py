@@ -243,5 +243,97 @@ def forward(x: R.Tensor((2, 4), "float16"), weight: R.Tensor((6, 4), "float16"),
         np.testing.assert_array_equal(w, [[[10, 100, 20, 200, 30, 300]]])
 
 
+def compiled(model, spec, *inputs):
+    """What a model gives with random parameters, and the parameters."""
+    rng = np.random.default_rng(1)
+    mod, params = model.export_tvm({"forward": spec})
+    values = {name: rng.standard_normal(tuple(p.shape)).astype(p.dtype) for name, p in params}
+    return relax.VirtualMachine(relax.build(mod))["forward"](*inputs, *values.values()).numpy(), values
+
+
+def silu(x):
+    return x / (1 + np.exp(-x))
+
+
+class Diffusion(unittest.TestCase):
+    """The layers of diffusion models, against their formulas in NumPy."""
+
+    def test_time_steps(self):
+        steps = np.array([0, 3, 10], "float32")
+        for channels, flip in ((8, False), (7, True)):
+            got, _ = compiled(nn.Timesteps(channels, flip), {"x": nn.spec.Tensor([3], "float32")}, steps)
+            half = channels // 2
+            angles = steps[:, None] * np.exp(-np.log(10000) * np.arange(half) / (half - 1))
+            expected = np.concatenate([np.cos(angles), np.sin(angles)] if flip else [np.sin(angles), np.cos(angles)], -1)
+            np.testing.assert_allclose(got, np.pad(expected, ((0, 0), (0, channels % 2))), rtol=1e-5, atol=1e-6)
+
+    def test_embedding_of_a_time_step(self):
+        x, c = floats(5, 16), floats(5, 12)
+        model = nn.TimestepEmbedding(16, 8, out_dim=6, post_act_fn="silu", cond_proj_dim=12)
+        got, p = compiled(model, {"sample": nn.spec.Tensor([5, 16], "float32"), "condition": nn.spec.Tensor([5, 12], "float32")}, x, c)
+        hidden = silu((x + c @ p["cond_proj.weight"].T) @ p["linear_1.weight"].T + p["linear_1.bias"])
+        np.testing.assert_allclose(got, silu(hidden @ p["linear_2.weight"].T + p["linear_2.bias"]), rtol=1e-4, atol=1e-4)
+        with self.assertRaisesRegex(ValueError, 'needs: "silu"'):
+            nn.TimestepEmbedding(16, 8, act_fn="relu")
+
+    def test_attention(self):
+        x, z = floats(2, 5, 16), floats(2, 7, 12)
+
+        def expected(x, z, p, scale):
+            q, k, v = ((a @ p[f"to_{n}.weight"].T).reshape(2, -1, 2, 4).transpose(0, 2, 1, 3) for n, a in zip("qkv", (x, z, z)))
+            scores = np.exp(q @ k.transpose(0, 1, 3, 2) * scale)
+            mixed = (scores / scores.sum(-1, keepdims=True)) @ v
+            return mixed.transpose(0, 2, 1, 3).reshape(2, -1, 8) @ p["to_out.0.weight"].T + p["to_out.0.bias"]
+
+        spec = {"hidden_states": nn.spec.Tensor([2, "n", 16], "float32"), "encoder_hidden_states": nn.spec.Tensor([2, "m", 12], "float32")}
+        got, p = compiled(nn.Attention(16, 12, heads=2, dim_head=4), spec, x, z)
+        np.testing.assert_allclose(got, expected(x, z, p, 0.5), rtol=1e-4, atol=1e-4)
+
+        model = nn.Attention(16, heads=2, dim_head=4, norm_num_groups=4, scale_qk=False)
+        got, p = compiled(model, {"hidden_states": nn.spec.Tensor([2, 5, 16], "float32")}, x * np.float32(0.1))
+        groups = (x * np.float32(0.1)).reshape(2, 5, 4, 4)
+        normed = (groups - groups.mean((1, 3), keepdims=True)) / np.sqrt(groups.var((1, 3), keepdims=True) + 1e-5)
+        normed = normed.reshape(2, 5, 16) * p["group_norm.weight"] + p["group_norm.bias"]
+        np.testing.assert_allclose(got, expected(normed, normed, p, 1.0), rtol=1e-3, atol=1e-3)
+
+
+class Mutators(unittest.TestCase):
+    def test_layers_are_replaced_by_their_paths(self):
+        class Model(nn.Module):
+            def __init__(self):
+                self.layers = nn.ModuleList([nn.Linear(4, 4), nn.ReLU(), nn.ModuleList([nn.Linear(4, 4)])])
+                self.heads = nn.ModuleDict({"a": nn.Linear(4, 2)})
+                self.gain = nn.Parameter((4,))
+
+        seen = []
+
+        class Narrow(nn.Mutator):
+            def visit_module(self, name, node):
+                if isinstance(node, nn.Linear):
+                    seen.append(name)
+                    return nn.Identity()
+                return self.visit(name, node)
+
+            def visit_param(self, name, node):
+                seen.append(name)
+                return nn.Parameter((8,))
+
+        model = Narrow().visit("", Model())
+        self.assertEqual(seen, ["layers.0", "layers.2.0", "heads.a", "gain"])
+        self.assertEqual([type(m).__name__ for m in (model.layers[0], model.layers[1], model.layers[2][0], model.heads["a"])],
+                         ["Identity", "ReLU", "Identity", "Identity"])
+        self.assertEqual(model.gain.shape, [8])
+
+    def test_specs_of_torch_s_arguments(self):
+        spec = nn.spec.MethodSpec.from_torch([np.zeros((2, 4), "float32"), 3], lambda x, n: x)
+        self.assertEqual((spec.arg_names, repr(spec.arg_specs)), (["x", "n"], '[Tensor([2, 4], "float32"), int]'))
+        with self.assertRaisesRegex(TypeError, "needs: 2: x, n"):
+            nn.spec.MethodSpec.from_torch([3], lambda x, n: x)
+
+
+def floats(*shape):
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype("float32")
+
+
 if __name__ == "__main__":
     unittest.main()

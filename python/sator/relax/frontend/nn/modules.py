@@ -1,7 +1,7 @@
 """Layers."""
 from sator import relax, tir
 from sator.relax.frontend.nn import op
-from sator.relax.frontend.nn.core import Effect, Module, Parameter, Tensor, current_builder, get_default_dtype
+from sator.relax.frontend.nn.core import Effect, Module, ModuleList, Parameter, Tensor, current_builder, get_default_dtype
 
 
 def _activation(name):
@@ -224,3 +224,75 @@ class KVCache(Effect):
                             f"  hint:  new_element.astype({self.dtype!r})")
         self.cache = current_builder().emit(relax.op.call_inplace_packed("vm.builtin.attention_kv_cache_append", self.cache, new_element._expr,
                                                                          inplace_indices=[0], sinfo_args=relax.ObjectStructInfo()))
+
+
+class Timesteps(Module):
+    """nn.op.get_timestep_embedding as a layer: the sines and cosines of diffusion models' time steps."""
+
+    def __init__(self, num_channels, flip_sin_to_cos=False, downscale_freq_shift=1):
+        self.num_channels, self.flip_sin_to_cos, self.downscale_freq_shift = num_channels, flip_sin_to_cos, downscale_freq_shift
+
+    def forward(self, x):
+        """[n] -> [n, num_channels]."""
+        return op.get_timestep_embedding(x, self.num_channels, self.flip_sin_to_cos, self.downscale_freq_shift)
+
+
+def _silu(where, name):
+    if name != "silu":
+        raise ValueError(f"TimestepEmbedding: {where} = {name!r}\n  needs: \"silu\"")
+    return SiLU()
+
+
+class TimestepEmbedding(Module):
+    """Two linear layers with SiLU between them, for the embedding of a time step.
+
+    out_dim         of the second layer; time_embed_dim without one
+    post_act_fn     "silu" behind it, or None
+    cond_proj_dim   of a condition, whose projection is added to the sample
+    Errors: ValueError for another activation.
+    """
+
+    def __init__(self, in_channels, time_embed_dim, act_fn="silu", out_dim=None, post_act_fn=None, cond_proj_dim=None):
+        self.linear_1 = Linear(in_channels, time_embed_dim)
+        self.cond_proj = None if cond_proj_dim is None else Linear(cond_proj_dim, in_channels, bias=False)
+        self.act = _silu("act_fn", act_fn)
+        self.linear_2 = Linear(time_embed_dim, time_embed_dim if out_dim is None else out_dim)
+        self.post_act = None if post_act_fn is None else _silu("post_act_fn", post_act_fn)
+
+    def forward(self, sample, condition=None):
+        """[n, in_channels] and [n, cond_proj_dim] or None -> [n, out_dim]."""
+        if condition is not None:
+            sample = sample + self.cond_proj(condition)
+        sample = self.linear_2(self.act(self.linear_1(sample)))
+        return sample if self.post_act is None else self.post_act(sample)
+
+
+class Attention(Module):
+    """Attention of `heads` heads between linear layers, of a sequence with itself or with another one.
+
+    cross_attention_dim   channels of the other sequence; query_dim without one
+    norm_num_groups       groups of a norm before the layers, over the sequence per group of channels; None for no norm
+    scale_qk              whether scores are divided by sqrt(dim_head)
+    """
+
+    def __init__(self, query_dim, cross_attention_dim=None, heads=8, dim_head=64, bias=False, norm_num_groups=None, out_bias=True, scale_qk=True):
+        self.query_dim, self.cross_attention_dim = query_dim, cross_attention_dim or query_dim
+        self.heads, self.dim_head, self.inner_dim = heads, dim_head, heads * dim_head
+        self.scale = dim_head**-0.5 if scale_qk else 1.0
+        self.to_q = Linear(query_dim, self.inner_dim, bias=bias)
+        self.to_k = Linear(self.cross_attention_dim, self.inner_dim, bias=bias)
+        self.to_v = Linear(self.cross_attention_dim, self.inner_dim, bias=bias)
+        self.group_norm = None if norm_num_groups is None else GroupNorm(norm_num_groups, query_dim)
+        self.to_out = ModuleList([Linear(self.inner_dim, query_dim, bias=out_bias)])
+
+    def forward(self, hidden_states, encoder_hidden_states=None, attention_mask=None, **_cross_attention_kwargs):
+        """[batch, n, query_dim] and [batch, m, cross_attention_dim] or None -> [batch, n, query_dim]. Errors: ValueError for a mask."""
+        if attention_mask is not None:
+            raise ValueError("Attention: attention_mask\n  needs: None\n  hint:  nn.op.scaled_dot_product_attention takes attn_mask")
+        if self.group_norm is not None:
+            hidden_states = self.group_norm(hidden_states, channel_axis=2, axes=[1])
+        other = hidden_states if encoder_hidden_states is None else encoder_hidden_states
+        query, key, value = (op.reshape(y, [y.shape[0], y.shape[1], self.heads, self.dim_head])
+                             for y in (self.to_q(hidden_states), self.to_k(other), self.to_v(other)))
+        y = op.scaled_dot_product_attention(query, key, value, scale=self.scale)
+        return self.to_out[0](op.reshape(y, [y.shape[0], y.shape[1], self.inner_dim]))

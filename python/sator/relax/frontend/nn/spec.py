@@ -58,13 +58,32 @@ class MethodSpec:
             return spec
         config = dict(spec.get("$", {}))
         parameters = inspect.signature(method).parameters
-        names = [n for n in parameters if n in spec or parameters[n].default is inspect.Parameter.empty]
+        names = [n for n, p in parameters.items() if n in spec or p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         missing = [n for n in names if n not in spec]
         if missing:
             raise ValueError(f"{method.__name__}: no spec of the argument {missing[0]}\n"
                              f"  needs: one of each of {', '.join(names)}")
         return MethodSpec(method, names, [_spec_of(spec[n]) for n in names],
                           config.get("param_mode", "plain"), config.get("effect_mode", "plain"))
+
+
+    @staticmethod
+    def from_torch(args_torch, method):
+        """From arguments as torch has them: tensors and integers. Errors: TypeError for others, and for another number of arguments."""
+        import inspect
+
+        names = list(inspect.signature(method).parameters)
+        if len(names) != len(args_torch):
+            raise TypeError(f"{method.__name__}: {len(args_torch)} arguments\n  needs: {len(names)}: {', '.join(names)}")
+        return MethodSpec(method, names, [_spec_of_value(n, a) for n, a in zip(names, args_torch)])
+
+
+def _spec_of_value(name, value):
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Int()
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return Tensor([int(e) for e in value.shape], str(value.dtype).removeprefix("torch."))
+    raise TypeError(f"the argument {name} is a {type(value).__name__}\n  needs: a tensor or an integer")
 
 
 class ModuleSpec:
