@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sator import _core
 from sator.packed import with_kernel_calls
+from sator.runtime import vm_text
 from sator.runtime.vm import Module, copy_library
 from sator.target import Target
 from sator.te_schedule import Schedule, module_of
@@ -89,28 +90,49 @@ def schedule_to_module(sch, args=None, name="main"):
 
 
 class Executable:
-    """A compiled program with graphs; VirtualMachine runs it."""
+    """A compiled program with graphs; VirtualMachine runs it. From a module that load_module opened: Executable(module)."""
 
-    def __init__(self, program, library):
+    def __init__(self, program, library=None):
+        if library is None:
+            if not hasattr(program, "_program"):
+                raise TypeError(f"Executable: {program!r} is a {type(program).__name__}\n  needs: what relax.build or load_module gave")
+            program, library = program._program, program._path
         self._program, self._path = program, library
         self.mod = self
+
+    def __getitem__(self, name):
+        """A function of the program: executable["main"](x). "vm_load_executable" is TVM's name of what gives the executable itself."""
+        return (lambda: self) if name == "vm_load_executable" else self.jit()[name]
+
+    def jit(self, **_options):
+        """The program as a module, ready to run: VirtualMachine takes it."""
+        return Module(self._program, self._path)
 
     def as_text(self):
         """The bytecode as text."""
         return self._program.as_text()
 
+    def as_python(self):
+        """The bytecode as calls of TVM's builder of instructions."""
+        return vm_text.as_python(self.as_text())
+
+    def stats(self):
+        """The program's constants and functions as text."""
+        return vm_text.stats(self.as_text())
+
     def signatures(self):
         """What each function takes and gives, as text."""
         return self._program.signatures()
 
-    def export_library(self, path, **_options):
-        """Copies the compiled library; `sator run` and sator.runtime.load_module open it."""
-        copy_library(self._path.file, path)
+    def export_library(self, file_name, **_options):
+        """Copies the compiled library; `sator run` and sator.runtime.load_module open it. Errors: FileNotFoundError for a folder that is not there."""
+        copy_library(self._path.file, file_name)
 
 
 def relax_build(mod, target=None, params=None, pipeline="default_build", exec_mode="bytecode", bounds=None):
     """A module of graphs and tensor programs to machine code; default rules schedule what nobody did.
 
+    params     of TVM, for libraries of functions; parameters stay parameters: relax.transform.BindParams binds them
     bounds     upper bounds of symbolic sizes, {"n": 512}
     pipeline   a pass that runs first; its name means the compiler's own steps, which run in any case
     Errors: as of sator.build.

@@ -600,6 +600,70 @@ def calls_python(A: T.Buffer((2, 3), "float32"), n: T.int32):
         A[0, j] = A[0, j] - T.float32(1)
 
 
+class Exported(unittest.TestCase):
+    """export_library, and the library in a process of its own."""
+
+    SCRIPT = """
+import sys, numpy as np, sator as tvm
+from sator import relax
+x, w = np.load(sys.argv[2]), np.load(sys.argv[3])
+for library in (tvm.runtime.load_module(sys.argv[1]), relax.vm_build.Executable(tvm.runtime.load_module(sys.argv[1]))):
+    vm = relax.VirtualMachine(library, tvm.cpu())
+    for n in (1, 5):
+        given = [] if sys.argv[4] == "bound" else [w]
+        np.testing.assert_allclose(vm["main"](x[:n], *given).numpy(), np.maximum(x[:n] @ w, 0), rtol=1e-5, atol=1e-6)
+try:
+    vm["main"](x[:, :3].copy(), *given)
+except tvm.TVMError as error:
+    print(error.needs)
+"""
+
+    def test_round_trip(self):
+        x, w = random(5, 8), random(8, 4)
+        with tempfile.TemporaryDirectory() as folder:
+            np.save(f"{folder}/x.npy", x)
+            np.save(f"{folder}/w.npy", w)
+            for kind, mod in (("free", Layer), ("bound", relax.transform.BindParams("main", {"w": w})(Layer))):
+                relax.build(mod, target="llvm").export_library(f"{folder}/{kind}.so")
+                ran = subprocess.run([sys.executable, "-c", self.SCRIPT, f"{folder}/{kind}.so", f"{folder}/x.npy", f"{folder}/w.npy", kind],
+                                     capture_output=True, text=True)
+                self.assertEqual((ran.stdout, ran.stderr), ("8 there\n", ""))
+            with self.assertRaisesRegex(FileNotFoundError, "there is no folder"):
+                relax.build(Layer).export_library(f"{folder}/none/a.so")
+
+    def test_what_an_executable_says_of_itself(self):
+        executable = relax.build(relax.transform.BindParams("main", {"w": random(8, 4)})(Layer))
+        stats = executable.stats()
+        self.assertIn("Relax VM executable statistics:\n  Constant pool (# ", stats)
+        self.assertIn("[8, 4]", stats)
+        self.assertRegex(stats, r"Globals \(#\d+\): \[.*main, vm\.builtin\.")
+        code = executable.as_python()
+        self.assertIn('with ib.function("main", num_inputs=1):\n    ib.emit_call("vm.builtin.', code)
+        self.assertRegex(code, r"args=\[ib\.r\(0\), ib\.imm\(2\), ib\.c\(\d+\), .*dst=ib\.r\(\d+\)\)")
+        self.assertRegex(code, r"ib\.emit_ret\(ib\.r\(\d+\)\)\n$")
+        compile(code, "code", "exec")
+        module = executable.jit()
+        self.assertTrue(module.implements_function("main") and not module.implements_function("other"))
+        self.assertEqual((module.type_key, module.entry_func.name), ("library", "main"))
+        self.assertIs(executable["vm_load_executable"](), executable)
+        for refused in (module.get_source, lambda: module.import_module(module)):
+            with self.assertRaisesRegex(sator.TVMError, "needs: "):
+                refused()
+        with self.assertRaisesRegex(TypeError, "needs: what relax.build"):
+            relax.vm_build.Executable(3)
+
+    def test_branches_as_python(self):
+        @R.function
+        def main(c: R.Tensor((), "bool"), x: R.Tensor((3,), "float32")):
+            if c:
+                y = R.add(x, x)
+            else:
+                y = R.multiply(x, x)
+            return y
+
+        self.assertRegex(relax.build(main).as_python(), r"ib\.emit_if\(ib\.r\(\d+\), \d+\)\n(.*\n)*    ib\.emit_goto\(\d+\)")
+
+
 class CallsOfPython(unittest.TestCase):
     """T.call_packed inside of a kernel."""
 

@@ -13,8 +13,12 @@ from sator.whole_file import write_whole
 
 def copy_library(library, path):
     """Puts a copy there as a whole: a library of that path that somebody has loaded goes on as it was."""
+    import os
     import shutil
 
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"export_library: there is no folder {folder}\n  needs: a folder that is there\n  hint:  os.makedirs({folder!r})")
     write_whole(path, lambda whole: shutil.copyfile(library, whole))
 
 
@@ -190,6 +194,27 @@ class Module(_Runs):
     def __call__(self, *args):
         return self._function(self.entry_name)(*args)
 
+    type_key, format, imported_modules, is_runnable, is_dso_exportable = "library", "so", (), True, True
+
+    @property
+    def entry_func(self):
+        """The function of entry_name."""
+        return self._function(self.entry_name)
+
+    def implements_function(self, func_name, query_imports=False):
+        """Whether it has a function of that name."""
+        return self._machine.has(func_name)
+
+    def get_source(self, fmt=""):
+        """Machine code has no source. Errors: TVMError, always."""
+        raise TVMError("error: get_source: the library holds machine code alone\n  needs: a module of source code\n"
+                       "  hint:  export_library(path), then `objdump -d path`; mod.script() prints the program before it is compiled")
+
+    def import_module(self, module):
+        """Libraries are not put into one another. Errors: TVMError, always."""
+        raise TVMError("error: import_module: a library is one file\n  needs: the functions in one IRModule, which sator.build compiles\n"
+                       "  hint:  ir.IRModule({**a.functions, **b.functions})")
+
     def signatures(self):
         """What each function takes and gives, as text."""
         return self._program.signatures()
@@ -198,9 +223,11 @@ class Module(_Runs):
         """A function that measures calls: `time_evaluator("main", dev)(a, b, c).mean` in seconds. One call before warms up."""
         return self._time_evaluator(func_name, number, repeat, min_repeat_ms)
 
-    def export_library(self, path, **_options):
-        """Copies the compiled library; `sator run` and sator.runtime.load_module open it."""
-        copy_library(self._path.file, path)
+    def export_library(self, file_name, **_options):
+        """Copies the compiled library; `sator run` and sator.runtime.load_module open it. Errors: FileNotFoundError for a folder that is not there."""
+        copy_library(self._path.file, file_name)
+
+    save = export_library
 
 
 class _File:
