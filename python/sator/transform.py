@@ -148,6 +148,8 @@ class _Written(Pass):
     """A pass that is a function of Python's."""
 
     def __init__(self, info, run):
+        if not isinstance(info, PassInfo) or not callable(run):
+            raise TypeError(f"{type(self).__name__}: {info!r} is a {type(info).__name__}\n  needs: a function under the decorator of its name")
         self.info, self._run = info, run
 
     def transform_module(self, mod, ctx):
@@ -157,9 +159,25 @@ class _Written(Pass):
         return out
 
 
+class ModulePass(_Written):
+    """A pass that module_pass made."""
+
+
+class FunctionPass(_Written):
+    """A pass that relax.transform.function_pass made."""
+
+
+class PrimFuncPass(_Written):
+    """A pass that tir.transform.prim_func_pass made."""
+
+
+class DataflowBlockPass(_Written):
+    """A pass that relax.transform.dataflowblock_pass made."""
+
+
 def module_pass(pass_func=None, opt_level=0, name=None, required=None, traceable=False):
     """Makes a pass of a function (mod, ctx) -> mod, or of a class with `transform_module(self, mod, ctx)`."""
-    return _written(pass_func, name, opt_level, required, "transform_module", lambda run: run)
+    return _written(pass_func, name, opt_level, required, "transform_module", lambda run: run, ModulePass)
 
 
 def _over_functions(kind):
@@ -179,20 +197,44 @@ def function_pass_of(kind, method):
     """The decorator of passes over the functions of one kind."""
 
     def decorator(pass_func=None, opt_level=0, name=None, required=None, traceable=False):
-        return _written(pass_func, name, opt_level, required, method, _over_functions(kind))
+        return _written(pass_func, name, opt_level, required, method, _over_functions(kind), base)
 
+    base = FunctionPass if kind is _core.relax.Function else PrimFuncPass
     decorator.__name__ = decorator.__qualname__ = "function_pass" if kind is _core.relax.Function else "prim_func_pass"
     decorator.__doc__ = f"Makes a pass of a function (func, mod, ctx) -> func, or of a class with `{method}`."
     return answers.spoken(decorator)
 
 
-def _written(given, name, opt_level, required, method, wrap):
+def _over_blocks(run):
+    from sator.relax.expr_functor import PyExprMutator
+
+    def transform(mod, ctx):
+        class Blocks(PyExprMutator):
+            def visit_dataflow_block_(self, block):
+                done = run(block, mod, ctx)
+                if not isinstance(done, _core.relax.BindingBlock) or not done.is_dataflow:
+                    raise TypeError(f"the pass gave a {type(done).__name__}\n  needs: a DataflowBlock as result")
+                return done
+
+        blocks = Blocks(mod)
+        return _core.module({name: blocks.visit_expr(f) if isinstance(f, _core.relax.Function) else f for name, f in mod.functions.items()},
+                            mod.attrs, mod.global_infos)
+
+    return transform
+
+
+def dataflowblock_pass(pass_func=None, opt_level=0, name=None, required=None, traceable=False):
+    """Makes a pass of a function (block, mod, ctx) -> block over dataflow blocks, or of a class with `transform_dataflowblock`."""
+    return _written(pass_func, name, opt_level, required, "transform_dataflowblock", _over_blocks, DataflowBlockPass)
+
+
+def _written(given, name, opt_level, required, method, wrap, base):
     def make(thing):
         info = PassInfo(name or thing.__name__, (thing.__doc__ or "").strip().split("\n")[0], opt_level, required or ())
         if not isinstance(thing, type):
-            return _Written(info, wrap(thing))
+            return base(info, wrap(thing))
 
-        class WrittenPass(_Written):
+        class WrittenPass(base):
             __doc__ = thing.__doc__
 
             def __init__(self, *args, **kwargs):

@@ -186,7 +186,14 @@ class TensorPrograms(unittest.TestCase):
 
     def test_constants(self):
         self.assertEqual([tir.const(v).dtype for v in (3, 2**31, 0.5, True, np.int8(3))], ["int32", "int64", "float32", "bool", "int8"])
-        self.assertEqual([relax.const(v).struct_info.dtype for v in (3, [1, 2], 0.5, np.arange(2))], ["int32", "int32", "float32", "int64"])
+        # TVM's relax.const takes the wide dtypes for the narrow ones, unless a dtype is given or the value is an NDArray.
+        values = (3, [1, 2], 0.5, True, np.arange(2), np.zeros(2), np.float64(0.5), np.float16(1), np.zeros(1, "uint8"), sator.nd.array(np.zeros(2)))
+        self.assertEqual([relax.const(v).struct_info.dtype for v in values],
+                         ["int32", "int32", "float32", "bool", "int32", "float32", "float32", "float16", "uint8", "float64"])
+        self.assertEqual(relax.const(np.arange(2), "int64").struct_info.dtype, "int64")
+        with self.assertRaisesRegex(ValueError, "beyond int32"):
+            relax.const(2**40)
+        self.assertEqual(relax.const(2**40, "int64").data.numpy(), 2**40)
 
     def test_lowered(self):
         lowered = sator.lower(matmul)["main"]
@@ -346,6 +353,49 @@ class Graphs(unittest.TestCase):
             rewrite.replace_all_uses(var["a"], var["b"])
         with self.assertRaisesRegex(sator.TVMError, "the block is not in the function"):
             relax.DataflowBlockRewrite(block, Calls["main"])
+
+
+class Sizes(unittest.TestCase):
+    def test_symbolic_sizes(self):
+        @R.function
+        def main(x: R.Tensor(("n", "m"), "float32"), y: R.Tensor(dtype="float32", ndim=1), w: R.Tensor((8, 8), "float32")):
+            R.func_attr({"num_input": 2})
+            n, m, k = T.int64(), T.int64(), T.int64()
+            z = R.match_cast(y, R.Tensor((k,), "float32"))
+            v = R.add(w, w)
+            u = R.add(v, w)
+            s = R.reshape(x, (m, n))
+            return s
+
+        self.assertEqual([v.name for v in analysis.defined_symbolic_vars(main)], ["n", "m", "k"])
+        self.assertEqual(analysis.free_symbolic_vars(main), [])
+        body = main.body.blocks[0].bindings[-1].value
+        self.assertEqual({v.name for v in analysis.free_symbolic_vars(body)}, {"n", "m"})
+        self.assertEqual([v.name_hint for v in analysis.computable_at_compile_time(main)], ["w", "v", "u"])
+        self.assertEqual([str(e) for e in analysis.collect_non_negative_expressions(main.params[0].struct_info)], ["n", "m"])
+        self.assertEqual(analysis.get_static_type(main.params[0].struct_info).ndim, 2)
+
+    def test_functions_that_call_one_another(self):
+        @I.ir_module
+        class Calls:
+            @R.function
+            def a(x: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
+                return Calls.b(x)
+
+            @R.function
+            def b(x: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
+                return Calls.a(x)
+
+            @R.function
+            def c(x: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
+                return Calls.c(x)
+
+            @R.function
+            def d(x: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32"):
+                return Calls.a(x)
+
+        found = [[gv.name_hint for gv in group] for group in analysis.detect_recursion(Calls)]
+        self.assertEqual(sorted(found), [["a", "b"], ["c"]])
 
 
 if __name__ == "__main__":

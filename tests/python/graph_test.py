@@ -245,6 +245,164 @@ class Building(unittest.TestCase):
         self.assertTrue(caught.exception.needs and caught.exception.hint)
 
 
+@I.ir_module
+class TwoBlocks:
+    @R.function
+    def main(x: R.Tensor(("n", 8), "float32"), w: R.Tensor((8, 8), "float32")) -> R.Tensor(("n", 8), "float32"):
+        with R.dataflow():
+            wt = R.permute_dims(w)
+            y = R.matmul(x, wt)
+            z = R.add(y, y)
+            R.output(z)
+        u = R.nn.relu(z)
+        return u
+
+
+class Hooks(unittest.TestCase):
+    """The methods of TVM's visitors and mutators that a class may define."""
+
+    def test_a_visitor_s_blocks_and_definitions(self):
+        seen = []
+
+        @relax.expr_functor.visitor
+        class Visitor(relax.PyExprVisitor):
+            def visit_dataflow_block_(self, block):
+                seen.append("dataflow")
+                super().visit_dataflow_block_(block)
+
+            def visit_binding_block_(self, block):
+                seen.append("bindings")
+                super().visit_binding_block_(block)
+
+            def visit_var_def_(self, var):
+                seen.append(var.name_hint)
+
+            def visit_dataflow_var_def_(self, var):
+                seen.append("lv:" + var.name_hint)
+
+        Visitor().visit_expr(TwoBlocks["main"])
+        self.assertEqual(seen, ["x", "w", "dataflow", "lv:wt", "lv:y", "z", "bindings", "u"])
+
+    def test_a_mutator_s_blocks_and_definitions(self):
+        @relax.expr_functor.mutator
+        class Renames(relax.PyExprMutator):
+            def visit_dataflow_var_def_(self, var):
+                return relax.DataflowVar(var.name_hint + "_new", var.struct_info)
+
+            def visit_var_def_(self, var):
+                return self.with_struct_info(var, relax.TensorStructInfo((4, 8), "float32")) if var.name_hint == "x" else var
+
+            def visit_binding_block_(self, block):  # what the other blocks hold is left out
+                return block if not block.bindings else super().visit_binding_block_(block)
+
+        renames = Renames(TwoBlocks)
+        f = renames.visit_expr(TwoBlocks["main"])
+        x = TwoBlocks["main"].params[0]
+        self.assertTrue(renames.get_var_remap(x.vid).same_as(f.params[0]))
+        with self.assertRaises(KeyError):
+            renames.get_var_remap(TwoBlocks["main"].params[1])
+
+        @R.function
+        def main(x: R.Tensor((4, 8), "float32"), w: R.Tensor((8, 8), "float32")):
+            with R.dataflow():
+                wt_new = R.permute_dims(w)
+                y_new = R.matmul(x, wt_new)
+                z = R.add(y_new, y_new)
+                R.output(z)
+            u = R.nn.relu(z)
+            return u
+
+        sator.ir.assert_structural_equal(f, main)
+        self.assertTrue(relax.PyExprMutator(TwoBlocks).visit_expr(TwoBlocks["main"]).same_as(TwoBlocks["main"]))
+
+    def test_what_is_emitted_in_a_branch_stays_there(self):
+        @R.function
+        def main(c: R.Tensor((), "bool"), x: R.Tensor((3,), "float32")):
+            if c:
+                y = R.add(x, x)
+            else:
+                y = R.multiply(x, x)
+            return y
+
+        class Twice(relax.PyExprMutator):
+            def visit_call_(self, call):
+                first = self.builder_.emit(call)
+                return relax.op.negative(first)
+
+        mod = sator.IRModule({"main": Twice().visit_expr(main)})
+        self.assertTrue(relax.analysis.well_formed(mod))
+        vm = relax.VirtualMachine(relax.build(mod), sator.cpu())
+        x = np.array([1, 2, 3], "float32")
+        for c, expected in ((True, -2 * x), (False, -x * x)):
+            np.testing.assert_array_equal(vm["main"](np.array(c), x).numpy(), expected)
+
+    def test_a_functor_says_which_method_it_lacks(self):
+        class Depth(relax.ExprFunctor):
+            def visit_call_(self, call):
+                return 1 + max(self.visit_expr(a) for a in call.args)
+
+            def visit_var_(self, _var):
+                return 0
+
+        x = relax.Var("x", relax.TensorStructInfo((2,), "float32"))
+        self.assertEqual(Depth().visit_expr(relax.op.add(relax.op.add(x, x), x)), 2)
+        with self.assertRaisesRegex(NotImplementedError, "visit_constant_"):
+            Depth().visit_expr(relax.op.add(x, relax.const(1.0)))
+
+    def test_passes_over_dataflow_blocks(self):
+        seen = []
+
+        @relax.transform.dataflowblock_pass(opt_level=0)
+        def count(block, mod, ctx):
+            seen.append(len(block.bindings))
+            return block
+
+        self.assertIsInstance(count, relax.transform.DataflowBlockPass)
+        sator.ir.assert_structural_equal(count(TwoBlocks), TwoBlocks)
+        self.assertEqual(seen, [3])
+
+        @relax.transform.dataflowblock_pass(opt_level=0)
+        class Drops:
+            def transform_dataflowblock(self, block, mod, ctx):
+                return None
+
+        with self.assertRaisesRegex(TypeError, "needs: a DataflowBlock"):
+            Drops()(TwoBlocks)
+
+    def test_scopes_of_a_builder(self):
+        bb = relax.BlockBuilder()
+        n = tir.Var("n", "int64")
+        self.assertIsNone(relax.BlockBuilder.current())
+        with bb.testing_scope(def_vars=[n]):
+            x = relax.Var("x", relax.TensorStructInfo((n, 4), "float32"))
+            self.assertTrue(bb.current_block_is_dataflow())
+            self.assertEqual(str(bb.emit(relax.op.add(x, x)).struct_info.shape.values[0]), "n")
+        with bb.function("main", [x]):
+            self.assertIs(relax.BlockBuilder.current(), bb)
+            self.assertFalse(bb.current_block_is_dataflow())
+            call = bb.call_te_with_grad(topi.add, x, x, te_grad_name="times_two", primfunc_name_hint="twice")
+            self.assertEqual((call.op.name, call.attrs["te_grad_name"]), ("relax.call_tir_with_grad", "times_two"))
+            bb.emit_func_output(bb.emit(call))
+        self.assertIsNone(relax.BlockBuilder.current())
+        ones = np.ones((2, 4), "float32")
+        np.testing.assert_array_equal(relax.VirtualMachine(relax.build(bb.get()), sator.cpu())["main"](ones).numpy(), 2 * ones)
+
+    def test_arguments_become_expressions(self):
+        @relax.args_converter.auto
+        def both(one: relax.Expr, more: "List[Expr]" = None):
+            return one, more
+
+        one, more = both(3, [1, "x"])
+        self.assertEqual([type(e).__name__ for e in (one, *more)], ["PrimValue", "PrimValue", "StringImm"])
+        with self.assertRaisesRegex(TypeError, "needs: an expression"):
+            relax.convert_to_expr(object())
+        x = relax.Var("x", relax.TensorStructInfo((2, 4), "float32"))
+        func, args, info, sizes = relax.utils.gen_call_tir_inputs(topi.add, x, x)
+        self.assertIsInstance(func, tir.PrimFunc)
+        self.assertEqual((len(args), [e.value for e in info.shape.values], sizes), (2, [2, 4], None))
+        self.assertEqual([e.value for e in relax.expr.te_tensor(x).shape], [2, 4])
+
+
 class Formulas(unittest.TestCase):
     def test_a_formula_becomes_the_program_of_the_slides(self):
         def vector_add(n):

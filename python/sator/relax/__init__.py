@@ -12,6 +12,11 @@ Expr, StructInfo, Binding = _core.RelaxExpr, _core.StructInfo, _core.Binding
 
 @extends(_core.relax.Var)
 class _Var:
+    @property
+    def vid(self):
+        """What identifies the variable: itself. `var.vid.name_hint` is its name."""
+        return self
+
     def __init__(self, name_hint, struct_info=None, span=None):
         _core.Object.__init__(self, _core.graph_var(name_hint, struct_info, False))
 
@@ -299,6 +304,28 @@ class DataflowBlock(metaclass=_Dataflow):
         return _core.make(_core.relax.BindingBlock, [list(bindings), True])
 
 
+def extern(name):
+    """A function outside of the module, by its name."""
+    return _core.relax.ExternFunc(name)
+
+
+def make_shape(shape):
+    """A ShapeExpr of a list of extents. Errors: TypeError for what is no list."""
+    if not isinstance(shape, (list, tuple)):
+        raise TypeError(f"make_shape: {shape!r} is a {type(shape).__name__}\n  needs: a list of extents")
+    return _core.shape(list(shape))
+
+
+def te_tensor(value, tir_var_map=None, name="rxplaceholder"):
+    """A placeholder of te of a tensor's shape and dtype, sizes replaced as {size: expression} says. Errors: its extents are not known."""
+    from sator import te, tir
+
+    info = value.struct_info
+    if not isinstance(info, _core.relax.TensorStructInfo) or info.shape is None:
+        raise ValueError(f"te_tensor: {value} is a {info}\n  needs: a tensor whose extents are known")
+    return te.placeholder([tir.stmt_functor.substitute(e, tir_var_map or {}) for e in info.shape.values], info.dtype, name)
+
+
 def get_shape_of(expr):
     """The shape of a tensor as a graph writes it: its extents where they are known, else a call of shape_of. Errors: it is no tensor."""
     info = expr.struct_info
@@ -310,8 +337,9 @@ def get_shape_of(expr):
 def const(value, dtype=None):
     """A tensor that is known before the program runs, from a number or an array.
 
-    dtype   of the tensor, or its TensorStructInfo; of numbers and lists without one reals are float32 and integers int32
-    Errors: a shape of the TensorStructInfo that the array has not; a dtype that no tensor has.
+    dtype   of the tensor, or its TensorStructInfo; without one float64 becomes float32 and int64 int32, of NumPy's arrays too, as in TVM;
+            an NDArray stays what it is
+    Errors: a shape of the TensorStructInfo that the array has not; a dtype that no tensor has; without one an integer beyond int32.
     """
     import numpy
 
@@ -327,8 +355,11 @@ def const(value, dtype=None):
     if isinstance(value, _core.NDArray):
         return _core.constant(value)
     array = numpy.asarray(value, dtype=dtype)
-    if dtype is None and not hasattr(value, "dtype"):
-        array = array.astype({"float64": "float32", "int64": "int32"}.get(array.dtype.name, array.dtype))
+    if dtype is None:
+        narrow = array.astype({"float64": "float32", "int64": "int32"}.get(array.dtype.name, array.dtype))
+        if array.dtype == "int64" and not numpy.array_equal(narrow, array):
+            raise ValueError("const: an integer beyond int32\n  needs: a dtype: without one integers are int32\n  hint:  const(value, \"int64\")")
+        array = narrow
     if info is not None and (info.ndim not in (-1, array.ndim) or info.shape is not None and [str(d) for d in array.shape] != [
             str(getattr(d, "value", d)) for d in info.shape.values]):
         raise ValueError(f"const: an array of shape {array.shape} as {info}\n  needs: the shape of the array, or none")
@@ -342,7 +373,8 @@ from sator.relax.block_builder import BlockBuilder  # noqa: E402,F401
 from sator.relax.binding_rewrite import DataflowBlockRewrite  # noqa: E402,F401
 from sator.relax.exec_builder import ExecBuilder  # noqa: E402,F401
 from sator.relax.pipeline import get_pipeline, register_pipeline  # noqa: E402,F401
-from sator.relax.expr_functor import PyExprMutator, PyExprVisitor  # noqa: E402,F401
+from sator.relax.expr_functor import ExprFunctor, PyExprMutator, PyExprVisitor  # noqa: E402,F401
+from sator.relax.utils import args_converter, convert_to_expr  # noqa: E402,F401
 
 
 _SUBMODULES = ("analysis", "dpl", "frontend", "testing", "training", "transform", "utils", "vm_build")

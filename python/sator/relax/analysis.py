@@ -80,7 +80,7 @@ def _sequence_without_unused(seq):
 
 
 def well_formed(mod, check_struct_info=True):
-    """Whether a module or a function obeys the rules of graphs; sator.ir.verify says which it breaks."""
+    """Whether a module or a function obeys the rules of graphs; relax.build says which it breaks."""
     return not (_core.verify(mod) if isinstance(mod, _core.ir.IRModule) else _core.verify_function(mod))
 
 
@@ -266,3 +266,74 @@ def definable_tir_vars_in_struct_info(sinfo):
     for shape in _found(sinfo, R.ShapeStructInfo):
         collect(shape.values or [])
     return out
+
+
+def _sizes_in(node):
+    from sator import tir
+
+    return _found(node, tir.Var)
+
+
+def defined_symbolic_vars(func):
+    """The symbolic sizes that it defines: those that its parameters and match_casts tell."""
+    known = [p.struct_info for f in _found(func, R.Function) for p in f.params]
+    known += [b.struct_info for b in _found(func, R.MatchCast)]
+    return list(dict.fromkeys(v for info in known for v in definable_tir_vars_in_struct_info(info)))
+
+
+def free_symbolic_vars(func):
+    """The symbolic sizes that it uses and does not define."""
+    defined = set(defined_symbolic_vars(func))
+    return [v for v in dict.fromkeys(_sizes_in(func)) if v not in defined]
+
+
+def computable_at_compile_time(func):
+    """The variables that are known before the function runs: parameters beyond the attribute num_input, and what follows from them alone."""
+    if "num_input" not in (func.attrs or {}):
+        known = {}
+    else:
+        known = dict.fromkeys(func.params[int(func.attrs["num_input"]):])
+    sizes = {v for p in known for v in definable_tir_vars_in_struct_info(p.struct_info)}
+    for b in _bindings(func):
+        if all(v in known for v in free_vars(b.value)) and all(v in sizes for v in free_symbolic_vars(b.value)):
+            known[b.var] = None
+            sizes.update(definable_tir_vars_in_struct_info(b.var.struct_info))
+    return list(known)
+
+
+def detect_recursion(mod):
+    """The sets of functions that call one another in a circle, a list of GlobalVars each; of one that calls itself, itself."""
+    calls = {gv: [c for c in all_global_vars(f) if c.name_hint in mod.functions] for gv, f in
+             ((mod.get_global_var(name), f) for name, f in mod.functions.items()) if isinstance(f, R.Function)}
+    named = {gv.name_hint: gv for gv in calls}
+    reach = {name: set() for name in named}
+    for name in named:
+        todo = [name]
+        while todo:
+            for callee in (c.name_hint for c in calls[named[todo.pop()]]):
+                if callee in named and callee not in reach[name]:
+                    reach[name].add(callee)
+                    todo.append(callee)
+    circles = []
+    for name in named:
+        circle = [other for other in named if other in reach[name] and name in reach[other]]
+        if name in reach[name] and circle[0] == name:
+            circles.append([named[n] for n in circle])
+    return circles
+
+
+def get_static_type(sinfo):
+    """What struct info says without sizes, a type: DynTensorType, ShapeType, ..."""
+    from sator.relax.types import _type_of
+
+    return _type_of(sinfo)
+
+
+def collect_non_negative_expressions(sinfo):
+    """The extents in it that are no constants: none of them is negative."""
+    if isinstance(sinfo, R.TupleStructInfo):
+        out = [e for field in sinfo.fields for e in collect_non_negative_expressions(field)]
+    else:
+        shape = sinfo.shape if isinstance(sinfo, R.TensorStructInfo) else sinfo
+        out = [e for e in getattr(shape, "values", None) or [] if not isinstance(getattr(e, "value", e), int)]
+    return list(dict.fromkeys(out))

@@ -4,6 +4,8 @@ from sator.relax.te_calls import te_call
 
 
 class _Scope:
+    """A scope of a builder's, by `with`."""
+
     def __init__(self, enter, leave):
         self._enter, self._leave = enter, leave
 
@@ -26,10 +28,18 @@ class BlockBuilder:
         mod = bb.finalize()
     """
 
+    _stack = []
+
     def __init__(self, mod=None):
         self._core = _core.BlockBuilder(mod)
         self._function = None
         self._outer = []
+        self._scopes = 0  # of begin_scope
+
+    @staticmethod
+    def current():
+        """The builder whose function is being built, or None."""
+        return BlockBuilder._stack[-1] if BlockBuilder._stack else None
 
     # Functions and blocks.
 
@@ -53,8 +63,10 @@ class BlockBuilder:
                               "private": private, "blocks": [], "done": False}
             self._core.begin_scope(self._function["params"])
             self._core.begin_block(False)
+            BlockBuilder._stack.append(self)
 
         def leave(is_good):
+            BlockBuilder._stack.pop()
             function, inner = self._function, self._core
             self._function, self._core = self._outer.pop()
             if is_good and not function["done"]:
@@ -78,6 +90,44 @@ class BlockBuilder:
                 self._core.begin_block(False)
 
         return _Scope(enter, leave)
+
+    def testing_scope(self, def_vars):
+        """A scope for expressions outside of a function; the sizes `def_vars` are known in it."""
+
+        def enter():
+            self.begin_scope([_core.graph_var("shape", _core.make(_core.relax.ShapeStructInfo, [list(def_vars), len(def_vars)]), False)])
+            self._begin_dataflow_block()
+
+        def leave(_is_good):
+            self._end_block()
+            self.end_scope()
+
+        return _Scope(enter, leave)
+
+    def begin_scope(self, params=None):
+        """Begins a scope of symbolic sizes: those of the parameters' struct info are known in it. Of use where no function is built."""
+        self._core.begin_scope(list(params or ()))
+        self._scopes += 1
+
+    def end_scope(self):
+        """Ends the scope that begin_scope began. Errors: ValueError without one."""
+        if not self._scopes:
+            raise ValueError("end_scope without a scope\n  needs: begin_scope before")
+        self._scopes -= 1
+        self._core.end_scope()
+
+    def current_block_is_dataflow(self):
+        """Whether what is emitted now goes into a dataflow block."""
+        return self._core.in_dataflow()
+
+    def _begin_dataflow_block(self):
+        self._core.begin_block(True)
+
+    def _begin_binding_block(self):
+        self._core.begin_block(False)
+
+    def _end_block(self):
+        return self._core.end_block()
 
     def _keep_block(self):
         block = self._core.end_block()
@@ -138,6 +188,15 @@ class BlockBuilder:
                 program = program.with_attr(key, value)
             self._core.update_function(callee, program)
         return call
+
+    def call_te_with_grad(self, func, *args, te_grad_name, te_grad_kwargs=None, **kwargs):
+        """As call_te, with the name of the function that gives the gradient (relax.training.register_te_gradient) and its arguments."""
+        from sator.relax import op
+
+        call = self.call_te(func, *args, **kwargs)
+        sizes = call.args[2] if len(call.args) > 2 else None
+        return op.call_tir_with_grad(call.args[0], call.args[1], list(call.sinfo_args) if len(call.sinfo_args) > 1 else call.sinfo_args[0],
+                                     te_grad_name=te_grad_name, te_grad_kwargs=te_grad_kwargs or {}, tir_vars=sizes)
 
     def normalize(self, expr):
         """The expression with struct info; arguments that are calls are bound to variables."""

@@ -2,7 +2,8 @@
 
 Methods are called visit_call_, visit_var_, visit_dataflow_var_, visit_tuple_, visit_tuple_getitem_, visit_constant_, visit_shape_expr_,
 visit_global_var_, visit_extern_func_, visit_op_, visit_prim_value_, visit_string_imm_, visit_data_type_imm_, visit_seq_expr_, visit_if_,
-visit_function_; for bindings visit_var_binding_ and visit_match_cast_.
+visit_function_; for bindings visit_var_binding_ and visit_match_cast_, for their blocks visit_binding_block_ and visit_dataflow_block_, for
+variables where they are bound visit_var_def_ and visit_dataflow_var_def_.
 """
 from sator import _core
 from sator.relax.block_builder import BlockBuilder
@@ -29,7 +30,41 @@ def mutator(cls):
 visitor = mutator
 
 
-class PyExprVisitor:
+def _block_kind(block):
+    return "dataflow_block" if block.is_dataflow else "binding_block"
+
+
+def _def_kind(var):
+    return "dataflow_var_def" if isinstance(var, R.DataflowVar) else "var_def"
+
+
+class ExprFunctor:
+    """A function over expressions: visit_expr calls the method of the kind. Errors: NotImplementedError for a kind without a method."""
+
+    def visit_expr(self, expr):
+        """What the method of the expression's kind gives."""
+        return self._method(_kind(expr))(expr)
+
+    def visit_binding(self, binding):
+        """What the method of the binding's kind gives."""
+        return self._method("match_cast" if isinstance(binding, R.MatchCast) else "var_binding")(binding)
+
+    def visit_binding_block(self, block):
+        """What the method of the block's kind gives."""
+        return self._method(_block_kind(block))(block)
+
+    def visit_var_def(self, var):
+        """What the method of the variable's kind gives, where it is bound."""
+        return self._method(_def_kind(var))(var)
+
+    def _method(self, kind):
+        method = getattr(self, f"visit_{kind}_", None)
+        if method is None:
+            raise NotImplementedError(f"{type(self).__name__} has no method visit_{kind}_\n  needs: a method for each kind that occurs")
+        return method
+
+
+class PyExprVisitor(ExprFunctor):
     """Looks at every expression of a graph, without changing it."""
 
     def visit_expr(self, expr):
@@ -44,9 +79,15 @@ class PyExprVisitor:
             self.visit_var_binding_(binding)
 
     def visit_binding_block(self, block):
+        """Looks at a block of bindings, by the method of its kind."""
+        getattr(self, f"visit_{_block_kind(block)}_")(block)
+
+    def visit_binding_block_(self, block):
         """Looks at bindings in order."""
         for binding in block.bindings:
             self.visit_binding(binding)
+
+    visit_dataflow_block_ = visit_binding_block_
 
     def visit_var_binding_(self, binding):
         """Looks at var = value."""
@@ -59,7 +100,17 @@ class PyExprVisitor:
         self.visit_var_def(binding.var)
 
     def visit_var_def(self, var):
+        """A variable where it is bound, by the method of its kind."""
+        getattr(self, f"visit_{_def_kind(var)}_")(var)
+
+    def visit_var_def_(self, var):
         """A variable where it is bound."""
+        pass
+
+    visit_dataflow_var_def_ = visit_var_def_
+
+    def visit_span(self, span):
+        """A place in a source: graphs have none."""
         pass
 
     def visit_call_(self, call):
@@ -110,7 +161,7 @@ class PyExprVisitor:
     visit_prim_value_ = visit_string_imm_ = visit_data_type_imm_ = _leaf
 
 
-class PyExprMutator:
+class PyExprMutator(ExprFunctor):
     """Rewrites a graph: each method gives what stands in the place of its expression.
 
     builder_    emits bindings before the one that is being rewritten, and holds the module
@@ -134,9 +185,32 @@ class PyExprMutator:
 
     def set_var_remap(self, var, replacement):
         """From here on an expression stands for a variable. Errors: TypeError for what is no variable."""
-        if not isinstance(var, R.Var):
-            raise TypeError(f"set_var_remap: {var!r} is a {type(var).__name__}\n  needs: a relax.Var")
-        self._replaced[var] = replacement
+        self._replaced[_variable("set_var_remap", var)] = replacement
+
+    def get_var_remap(self, var):
+        """What stands for a variable from here on. Errors: KeyError where it stands for itself; TypeError for what is no variable."""
+        if _variable("get_var_remap", var) not in self._replaced:
+            raise KeyError(f"get_var_remap: {var.name_hint} stands for itself\n  needs: set_var_remap, or a new variable by visit_var_def")
+        return self._replaced[var]
+
+    def with_struct_info(self, var, struct_info):
+        """The variable where its struct info is this one, else a new one of its name. Errors: TypeError for what is no variable."""
+        if _variable("with_struct_info", var).struct_info is not None and _core.structural_equal(var.struct_info, struct_info, False):
+            return var
+        return _core.graph_var(var.name_hint, struct_info, isinstance(var, R.DataflowVar))
+
+    def visit_with_new_scope(self, expr, params=()):
+        """What stands in the place of a body: what is emitted meanwhile is bound in it. `params`: variables of the scope."""
+        core = self.builder_._core
+        core.begin_scope(list(params))
+        core.begin_block(False)
+        body = self.visit_expr(expr)
+        before = core.end_block()
+        if before.bindings:
+            blocks, body = ([*body.blocks], body.body) if isinstance(body, R.SeqExpr) else ([], body)
+            body = _core.make(R.SeqExpr, [[before, *blocks], body, None])
+        core.end_scope()
+        return body
 
     # Functions, blocks, bindings.
 
@@ -144,25 +218,32 @@ class PyExprMutator:
         """What stands in the place of a function."""
         core = self.builder_._core
         params = [self.visit_var_def(p) for p in f.params]
+        self._replaced.update((old, new) for old, new in zip(f.params, params) if not new.same_as(old))
+        body = self.visit_with_new_scope(f.body, params)
+        if _same(params, f.params) and body.same_as(f.body):
+            return f
+        blocks, result = (body.blocks, body.body) if isinstance(body, R.SeqExpr) else ([], body)
         core.begin_scope(params)
-        body = f.body
-        blocks = [b for b in (self.visit_binding_block(block) for block in body.blocks) if b.bindings]
         core.begin_block(False)
-        result = core.normalize(self.visit_expr(body.body))
+        result = core.normalize(result)
         last = core.end_block()
-        if last.bindings:
-            blocks.append(last)
+        blocks = [b for b in (*blocks, last) if b.bindings]
         return core.end_function(params, blocks, result, f.attrs, f.is_pure)
 
     def visit_binding_block(self, block):
+        """The block with its bindings rewritten, by the method of its kind."""
+        return getattr(self, f"visit_{_block_kind(block)}_")(block)
+
+    def visit_binding_block_(self, block):
         """The block with its bindings rewritten."""
         core = self.builder_._core
         core.begin_block(block.is_dataflow)
         for binding in block.bindings:
             self.visit_binding(binding)
-        return core.end_block()
+        done = core.end_block()
+        return block if _same(done.bindings, block.bindings) else done
 
-    visit_binding_block_ = visit_dataflow_block_ = visit_binding_block
+    visit_dataflow_block_ = visit_binding_block_
 
     def visit_binding(self, binding):
         """Rewrites a binding, by the method of its kind, and emits it."""
@@ -176,12 +257,12 @@ class PyExprMutator:
         core = self.builder_._core
         value = core.normalize(self.visit_expr(binding.value))
         var = self.visit_var_def(binding.var)
-        old, new = binding.var.struct_info, value.struct_info
         if value.same_as(binding.value) and var.same_as(binding.var):
             core.emit_binding(binding)
             return
-        if new is not None and not _core.structural_equal(old, new, False) and var.same_as(binding.var):
-            var = _core.graph_var(var.name_hint, new, var.is_dataflow)
+        if value.struct_info is not None:
+            var = self.with_struct_info(var, value.struct_info)
+        if not var.same_as(binding.var):
             self._replaced[binding.var] = var
         core.emit_binding(_core.make(R.VarBinding, [value, var]))
 
@@ -191,12 +272,24 @@ class PyExprMutator:
         var = self.visit_var_def(binding.var)
         if value.same_as(binding.value) and var.same_as(binding.var):
             self.builder_._core.emit_binding(binding)
-        else:
-            self.builder_._core.emit_binding(_core.make(R.MatchCast, [value, binding.struct_info, var]))
+            return
+        if not var.same_as(binding.var):
+            self._replaced[binding.var] = var
+        self.builder_._core.emit_binding(_core.make(R.MatchCast, [value, binding.struct_info, var]))
 
     def visit_var_def(self, var):
+        """The variable that shall be bound in its place, by the method of its kind."""
+        return getattr(self, f"visit_{_def_kind(var)}_")(var)
+
+    def visit_var_def_(self, var):
         """The variable that shall be bound in its place."""
         return var
+
+    visit_dataflow_var_def_ = visit_var_def_
+
+    def visit_span(self, span):
+        """A place in a source: graphs have none."""
+        return span
 
     # Expressions.
 
@@ -227,17 +320,24 @@ class PyExprMutator:
 
     def visit_seq_expr_(self, seq):
         """What stands in the place of blocks of bindings and their result."""
+        core = self.builder_._core
         blocks = [self.visit_binding_block(b) for b in seq.blocks]
-        return _core.make(R.SeqExpr, [blocks, self.visit_expr(seq.body), None])
+        core.begin_block(False)
+        body = self.visit_expr(seq.body)
+        last = core.end_block()
+        if not last.bindings and body.same_as(seq.body) and _same(blocks, seq.blocks):
+            return seq
+        return _core.make(R.SeqExpr, [[b for b in (*blocks, last) if b.bindings], body, None])
 
     def visit_if_(self, e):
         """What stands in the place of an If."""
-        parts = [self.visit_expr(p) for p in (e.cond, e.true_branch, e.false_branch)]
-        return _core.make(R.If, [*parts, None])
+        parts = [self.visit_expr(e.cond), self.visit_with_new_scope(e.true_branch), self.visit_with_new_scope(e.false_branch)]
+        return e if _same(parts, [e.cond, e.true_branch, e.false_branch]) else _core.make(R.If, [*parts, None])
 
     def visit_local_function_(self, f):
         """What stands in the place of a function inside of another one."""
-        return _core.make(R.LocalFunction, [self.visit_expr(f.function), None])
+        function = self.visit_expr(f.function)
+        return f if function.same_as(f.function) else _core.make(R.LocalFunction, [function, None])
 
     def _leaf(self, expr):
         """An expression without parts."""
@@ -249,3 +349,9 @@ class PyExprMutator:
 
 def _same(a, b):
     return len(a) == len(b) and all(x.same_as(y) for x, y in zip(a, b))
+
+
+def _variable(call, var):
+    if not isinstance(var, R.Var):
+        raise TypeError(f"{call}: {var!r} is a {type(var).__name__}\n  needs: a relax.Var")
+    return var
