@@ -33,6 +33,10 @@ _NAMES = {
     "vulkan": "runtime",
     "device": "runtime",
     "convert": "runtime",
+    "gpu": "runtime",
+    "cl": "runtime",
+    "mtl": "runtime",
+    "Object": "runtime",
     "DataType": "runtime",
     "build": "driver",
     "lower": "driver",
@@ -50,7 +54,7 @@ _NAMES = {
 
 
 def __getattr__(name):
-    if name in _SUBMODULES or name in paths.REFUSED:
+    if name in _SUBMODULES:
         return importlib.import_module("sator." + name)
     if name in _NAMES:
         value = getattr(importlib.import_module("sator." + _NAMES[name]), name)

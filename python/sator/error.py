@@ -23,3 +23,31 @@ class ScheduleError(TVMError):
 
 class InternalError(TVMError):
     """A mistake of the compiler's own."""
+
+
+class OpError(TVMError):
+    """A mistake about an operation."""
+
+
+class OpNotImplemented(OpError, NotImplementedError):
+    """An operation that is not there."""
+
+
+class OpAttributeRequired(OpError, AttributeError):
+    """An attribute that an operation needs."""
+
+
+class OpAttributeInvalid(OpError, AttributeError):
+    """An attribute that an operation cannot have."""
+
+
+class OpAttributeUnImplemented(OpError, NotImplementedError):
+    """An attribute that is not there."""
+
+
+class RPCError(TVMError):
+    """A mistake on another machine. Programs run on this one."""
+
+
+class RPCSessionTimeoutError(RPCError, TimeoutError):
+    """Another machine that did not answer."""

@@ -46,21 +46,24 @@ _TABLE = {
     "target": "target.target",
     "te": "te.operation te.tag te.tensor te.tensor_intrin",
     "te_schedule": "te.schedule",
-    "tir": "tir.buffer tir.expr tir.function tir.generic tir.op tir.stmt tirx",
+    "testing": "testing.utils",
+    "tir": "tir.buffer tir.expr tir.function tir.op tir.stmt tirx",
     "tir.analysis": "tir.analysis.analysis",
     "tir.schedule": "tir.schedule.trace",
     "tir.tensor_intrin": "tir.tensor_intrin.cuda",
     "tir.transform": "tir.transform.transform tir.transform.function_pass",
 }
 _HELD = {path: holder for holder, paths in _TABLE.items() for path in paths.split()}
-# Modules that refused.py answers for.
-REFUSED = ("auto_scheduler", "autotvm", "contrib", "micro", "relay", "rpc")
 # Modules above one another: `script.ir_builder` holds no name itself.
 _HELD.setdefault("script.ir_builder", "script")
 
 
 def missing(module, name, names):
-    """The AttributeError of a name that a module lacks, with the nearest names."""
+    """The error of a name that a module lacks: what there is instead where TVM has it, else an AttributeError with the nearest names."""
+    refused = _refused()
+    path = f"{module}.{name}".removeprefix("sator.")
+    if refused.is_refused(path):
+        return refused.error(path)
     near = difflib.get_close_matches(name, [n for n in names if not n.startswith("_")], 3)
     return AttributeError(f"module {module!r} has no attribute {name!r}" + (f"; the nearest are {', '.join(near)}" if near else ""))
 
@@ -78,8 +81,9 @@ class _Deep(types.ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         path = self.__name__.removeprefix("sator.")
-        if f"{path}.{name}" in _HELD:
-            return importlib.import_module(f"sator.{path}.{name}")
+        held = submodule(self.__name__, name)
+        if held is not None:
+            return held
         held = _holder(path)
         try:
             value = getattr(held, name)
@@ -92,21 +96,28 @@ class _Deep(types.ModuleType):
         return dir(_holder(self.__name__.removeprefix("sator.")))
 
 
+def _refused():
+    return importlib.import_module("sator.refused")
+
+
+def _refused_root(path):
+    return None if path == "refused" else _refused().root(path)
+
+
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Asked last: for modules that are no files here."""
 
     def find_spec(self, name, path=None, target=None):
         root, _, deep = name.partition(".")
-        if root != "sator" or deep not in _HELD and deep.partition(".")[0] not in REFUSED:
+        if root != "sator" or deep not in _HELD and not _refused_root(deep):
             return None
         return importlib.util.spec_from_loader(name, self, is_package=True)
 
     def create_module(self, spec):
         deep = spec.name.partition(".")[2]
         if deep not in _HELD:
-            from sator import refused
-
-            if "." in deep:
+            refused = _refused()
+            if deep not in refused.NAMES:
                 raise refused.error(deep)
             return refused.Module(spec.name)
         module = _Deep(spec.name)
@@ -127,4 +138,4 @@ def install():
 def submodule(package, name):
     """The module of a path below `package`, "sator.relax", or None where TVM has none there."""
     path = f"{package}.{name}".removeprefix("sator.")
-    return importlib.import_module("sator." + path) if path in _HELD else None
+    return importlib.import_module("sator." + path) if path in _HELD or _refused_root(path) == path else None

@@ -1,24 +1,118 @@
-"""TVM's modules that are not here: they can be imported, and each of their names raises an error that says what there is instead."""
+"""TVM's modules and names that are not here: the modules can be imported, and each name raises an error that says what there is instead."""
 import types
 
 from sator.error import TVMError
 
 _SEARCH = ("schedules are not searched by measuring", "sator.dlight.ApplyDefaultSchedule() schedules by the compiler's rules, sator.tir.Schedule by hand")
 _HERE = ("programs run on this machine", "sator.build(mod).export_library(path) here, sator.runtime.load_module(path) there")
+_LIBRARIES = ("libraries of kernels are not called", "kernels are the compiler's own; relax.transform.FuseOpsByPattern and RunCodegen call a library of yours")
+_GRAPHS = ("graphs are Relax's", "sator.relax: BlockBuilder, frontend.torch.from_fx, or @R.function")
+_MODELS = ("models come from PyTorch, Hugging Face and GGUF", "relax.frontend.torch.from_fx(torch.fx's graph), relax.frontend.nn, sator.LM(folder)")
+_ONE = ("programs run on one machine", "relax.op.ccl calls functions that sator.register_func has")
+_TARGETS = ("schedules of te are written by hand", "te.create_schedule(op) and its steps, or sator.dlight.ApplyDefaultSchedule() on a module")
+_FORMULA = ("there is no formula of it", "te.compute(shape, lambda *i: ...), or @T.prim_func, which bb.call_te and relax.call_tir call")
+_MEMORY = ("memory is planned by the compiler", "relax.transform.StaticPlanBlockMemory(), tir.transform.StorageRewrite()")
+_MACHINE = ("machine code is the compiler's own", "sator.build(mod, target), sator.Target(text)")
+_CLASSES = ("classes are not shared with C++", "a Python class, or a function by sator.register_func")
 NAMES = {
     "autotvm": _SEARCH,
     "auto_scheduler": _SEARCH,
-    "relay": ("graphs are Relax's", "sator.relax: BlockBuilder, frontend.torch.from_fx, or @R.function"),
+    "relay": _GRAPHS,
     "rpc": _HERE,
     "micro": _HERE,
-    "contrib": ("libraries of kernels are not called", "kernels are the compiler's own; relax.transform.FuseOpsByPattern and RunCodegen call a library of yours"),
+    "contrib": _LIBRARIES,
+    "relax.backend.contrib": _LIBRARIES,
+    "relax.distributed": _ONE,
+    "relax.op.distributed": _ONE,
+    "relax.frontend.onnx": _MODELS,
+    "relax.frontend.stablehlo": _MODELS,
+    "relax.frontend.torch.dynamo": _MODELS,
+    "relax.testing.relay_translator": _GRAPHS,
+    "runtime.disco": _ONE,
+    "runtime.executor": _GRAPHS,
+    **{f"topi.{t}": _TARGETS for t in "adreno arm_cpu bifrost cuda generic gpu hexagon hls intel_graphics mali rocm x86".split()},
+    **{f"topi.{t}": _FORMULA for t in "random sparse vision".split()},
+    "te.hybrid": ("hybrid scripts are not read", "@T.prim_func, a tensor program as Python"),
+    "tir.usmp": _MEMORY,
+    "ir.memory_pools": _MEMORY,
+    "ir.adt": _GRAPHS,
+    "ir.affine_type": _GRAPHS,
+    "ir.type_relation": _GRAPHS,
+    "ir.json_compact": ("JSON is of this compiler", "sator.ir.save_json(node) and load_json(text)"),
+    "ir.diagnostics": ("errors are exceptions", "except sator.error.DiagnosticError as e: e.what, e.line, e.column"),
+    "target.codegen": _MACHINE,
+    "target.datatype": _MACHINE,
+    "target.intrin": _MACHINE,
+    "testing.runner": _HERE,
+    "testing.auto_scheduler": _SEARCH,
+    "testing.autotvm": _SEARCH,
+    "dlight.benchmark": ("kernels are measured where they run", "vm.profile(\"main\", ...), module.time_evaluator(name), sator.study(model)"),
 }
+# Single names: the module, its names, why, what instead.
+_ROWS = (
+    ("", "register_object register_extension", *_CLASSES),
+    ("", "ext_dev hexagon vpi", "there is no such device here", "sator.cpu(), which runs programs; others are described: sator.chips()"),
+    ("", "support parser", "they tell of TVM's own build and of Relay's text", "sator.__version__, sator.script.parse(text)"),
+    ("runtime", "ext_dev hexagon vpi", "there is no such device here", "sator.cpu(), which runs programs; others are described: sator.chips()"),
+    ("runtime", "system_lib load_static_library", "libraries are opened from files", "sator.runtime.load_module(path)"),
+    ("arith", "solve_linear_equations solve_linear_inequalities IntConstraints IntConstraintsTransform IntGroupBounds",
+     "systems of several equations are not solved", "arith.deduce_bound(var, condition, hints, relaxed), arith.detect_iter_map(indices, iterators)"),
+    ("arith", "PresburgerSet", "sets are intervals", "arith.IntervalSet(least, greatest)"),
+    ("arith", "detect_common_subexpr", "common parts are found by a pass", "tir.transform.CommonSubexprElimTIR()(mod)"),
+    ("ir", "register_intrin_lowering", *_MACHINE),
+    ("ir", "TensorAffineType TupleAffineType TypeCall TypeRelation TypeVar TypeData Constructor IncompleteType GlobalTypeVar RelayRefType TypeConstraint TensorType",
+     *_GRAPHS),
+    ("ir", "WorkspaceMemoryPools WorkspacePoolInfo ConstantMemoryPools ConstantPoolInfo PoolInfo PoolInfoProperties", *_MEMORY),
+    ("te", "gradient", "gradients are taken of graphs", "relax.transform.Gradient(\"main\")(mod)"),
+    ("te", "extern_primfunc", "a program of tensors stands for itself", "relax.call_tir(gv, args, out_sinfo), or te.compute"),
+    ("tir", "BufferRealize Prefetch ProducerRealize ProducerStore DataProducer Reduce", "te's tensors become buffers at once",
+     "te.create_prim_func([...]): BufferStore, BufferLoad, and blocks with T.init() for reductions"),
+    ("tir", "Any", "an extent is a number or a variable", "tir.SizeVar(name, dtype)"),
+    ("tir", "call_tir", "programs call others in the text of their module", "cls.other(args) in @I.ir_module; relax.call_tir in graphs"),
+    ("tir", "trace", "calls are not traced in kernels", "T.call_packed(name, ...), which a kernel calls; T.print"),
+    ("tir.schedule", "Instruction InstructionKind BlockScope Dependency DepKind ScheduleDebugMask",
+     "a trace is text and JSON", "sch.trace.as_python(), as_json(), apply_to_schedule(sch, remove_postproc=False)"),
+    ("tir", "BlockScope BlockDependenceInfo", "dependences are asked of a schedule", "sch.get_producers(block), sch.get_consumers(block)"),
+    ("relax.frontend.nn", "SourceModule ExternModule ObjectModule add_extern", "code of other languages is not linked",
+     "nn.op.extern(name, args, out), which calls what sator.register_func(name) has"),
+    ("relax.frontend.torch", "relax_dynamo dynamo_capture_subgraphs", *_MODELS),
+    ("relax.transform", "AttachExternModules", *_LIBRARIES),
+    ("relax.transform", "tuning_api", *_SEARCH),
+    ("relax.transform", "FastMathTransform", "exp, tanh and erf are within 2 units of the last place and vectors", "nothing: they are fast as they are"),
+    ("relax.analysis", "suggest_layout_transforms", "layouts are chosen for the whole graph", "relax.transform.ConvertLayout({op: [layouts]})"),
+    ("relax.testing", "from_relay get_relax_matmul_module", *_GRAPHS),
+    ("testing", "parameters xfail_parameterizations skip_parameterizations", "parameters that vary together are pytest's",
+     "@pytest.mark.parametrize(\"a,b\", [(1, 2), (3, 4)])"),
+    ("testing", "rpc_run local_run", *_HERE),
+    ("topi", "sparse_to_dense sparse_reshape sparse_fill_empty_rows stft dft scanop hybrid_argwhere_1d", *_FORMULA),
+    ("target", "generic_func override_native_generic_func get_native_generic_func GenericFunc", "functions are not chosen by target",
+     "if target.kind.name == \"llvm\": ..."),
+    ("target", "VirtualDevice make_compilation_config", *_GRAPHS),
+)
 
 
 def error(path):
-    """The error of a name below a refused module."""
-    why, instead = NAMES[path.partition(".")[0]]
+    """The error of a name below a refused module, or of a refused name."""
+    return _said(path, *(NAMES[root(path)] if root(path) else _BELOW[path]))
+
+
+def _said(path, why, instead):
     return TVMError(f"error: {path}: {why}\n  needs: a name that sator has\n  hint:  {instead}")
+
+
+_BELOW = {f"{module}.{name}".lstrip("."): (why, instead) for module, names, why, instead in _ROWS for name in names.split()}
+
+
+def root(path):
+    """The refused module that a path is or lies in, or None."""
+    while path and path not in NAMES:
+        path = path.rpartition(".")[0]
+    return path or None
+
+
+def is_refused(path):
+    """Whether a path, "relax.frontend.nn.SourceModule", is refused."""
+    return path in _BELOW or root(path) is not None
 
 
 class Module(types.ModuleType):

@@ -110,6 +110,98 @@ class Target:
         """Threads of one block at most; 1 on CPUs."""
         return int(self.attrs.get("max_num_threads", self.attrs.get("max_threads_per_block", 1)))
 
+    def _number(self, name, default=None):
+        value = self.attrs.get(name, default)
+        return None if value is None else int(value)
+
+    @property
+    def max_threads_per_block(self):
+        """Threads of one block at most, or None where the target does not say."""
+        return self._number("max_threads_per_block")
+
+    @property
+    def max_shared_memory_per_block(self):
+        """Bytes of shared memory of one block, or None."""
+        return self._number("max_shared_memory_per_block")
+
+    @property
+    def thread_warp_size(self):
+        """Threads that step together; 1 where the target does not say."""
+        return self._number("thread_warp_size", 1)
+
+    @property
+    def max_block_size_x(self):
+        """Threads along x at most."""
+        return self._number("max_block_size_x", self.max_num_threads)
+
+    @property
+    def max_block_size_y(self):
+        """Threads along y at most."""
+        return self._number("max_block_size_y", self.max_num_threads)
+
+    @property
+    def l2_cache_size_bytes(self):
+        """Bytes of the second level of caches; 0 where the target does not say."""
+        return self._number("l2_cache_size_bytes", 0)
+
+    @property
+    def device_name(self):
+        """The attribute `device`; an empty text where it has none."""
+        return str(self.attrs.get("device", ""))
+
+    @property
+    def model(self):
+        """The attribute `model`; "unknown" where it has none."""
+        return str(self.attrs.get("model", "unknown"))
+
+    @property
+    def mcpu(self):
+        """The processor that it names; an empty text where it names none."""
+        return str(self.attrs.get("mcpu", ""))
+
+    @property
+    def mattr(self):
+        """Features of the processor that it adds and takes away: ["+avx2"]."""
+        given = self.attrs.get("mattr", [])
+        return given.split(",") if isinstance(given, str) else list(given)
+
+    @property
+    def libs(self):
+        """Libraries of kernels that it names."""
+        given = self.attrs.get("libs", [])
+        return given.split(",") if isinstance(given, str) else list(given)
+
+    def get_kind_attr(self, attr_name):
+        """An attribute of its kind: there are none, as passes ask for keys and attributes."""
+        return None
+
+    def with_host(self, host=None):
+        """The target with another target for the code around kernels, "llvm" without one."""
+        return Target(self, host or "llvm")
+
+    def export(self):
+        """The target as a dictionary: kind, keys, tag and attributes, and the host where it has one."""
+        host = {} if self._host is None else {"host": self._host.export()}
+        return {"kind": self.kind.name, "keys": self.keys, "tag": "", **_plain(self.attrs), **host}
+
+    @staticmethod
+    def target_or_current(target):
+        """The target, or the innermost one for None. Errors: ValueError where there is neither."""
+        return Target.current(allow_none=False) if target is None else Target(target)
+
+    @staticmethod
+    def canon_target(target):
+        """Whatever names a target as a Target; None stays None."""
+        return None if target is None else Target(target)
+
+    @staticmethod
+    def canon_target_and_host(target, target_host=None):
+        """(target, host) as Targets, the host in the target too."""
+        if target is None:
+            return None, Target.canon_target(target_host)
+        whole = Target(target, target_host)
+        return whole, whole.host
+
     @staticmethod
     def current(allow_none=True):
         """The innermost target, or None. Errors: there is none, and none is allowed."""
@@ -143,3 +235,12 @@ class Target:
     def _parts(self):
         config = dict(self._config()[2] or {}) if not hasattr(self._config()[2], "config") else dict(self._config()[2].config)
         return self._config()[0], self._config()[1], {k: str(_plain(v)) for k, v in config.items() if v is not None}
+
+
+def __getattr__(name):
+    from sator import paths
+
+    deep = paths.submodule(__name__, name)
+    if deep is not None:
+        return deep
+    raise paths.missing(__name__, name, globals())

@@ -355,8 +355,10 @@ def __getattr__(name):
     deep = paths.submodule("sator.te", name)
     if deep is not None:
         return deep
-
-    return getattr(tir, name)
+    try:
+        return getattr(tir, name)
+    except AttributeError:
+        raise paths.missing("sator.te", name, [*globals(), *dir(tir)]) from None
 
 
 from sator import tir as _tir  # noqa: E402,F401  (its classes get their constructors)

@@ -1,4 +1,9 @@
-"""What tests of TVM's users call."""
+"""What tests of TVM's users call; what needs pytest is in pytest_tools.py."""
+from sator.pytest_tools import (  # noqa: F401
+    CompareBeforeAfter, Feature, assert_prim_expr_equal, check_bool_expr_is_true, check_numerical_grads, device_enabled, enabled_targets,
+    exclude_targets, feature, fixture, known_failing_targets, parameter, parametrize_targets, requires_package)
+
+__path__ = []  # TVM's modules below are found by sator.paths
 
 
 def assert_allclose(actual, desired, rtol=1e-7, atol=1e-7, verbose=True):
@@ -22,3 +27,33 @@ def main():
         unittest.main(module="__main__")
         return
     sys.exit(pytest.main([sys.argv[0], *sys.argv[1:]]))
+
+
+def slow(func):
+    """A test that takes long: it runs like any other."""
+    return func
+
+
+def skip_if_32bit(reason=""):
+    """A test that needs 64 bits, which are here."""
+    return reason if callable(reason) else lambda func: func
+
+
+def nop(*_args):
+    """Does nothing."""
+
+
+def echo(x):
+    """What is given."""
+    return x
+
+
+def __getattr__(name):
+    if name.startswith(("requires_", "uses_")):
+        return feature(name)
+    from sator import paths
+
+    deep = paths.submodule(__name__, name)
+    if deep is not None:
+        return deep
+    raise paths.missing(__name__, name, globals())

@@ -40,6 +40,19 @@ class PassContext:
         """The innermost context; one without options where there is none."""
         return PassContext._stack[-1] if PassContext._stack else PassContext()
 
+    def override_instruments(self, instruments):
+        """Other instruments from now on: those so far hear that the context ends, the new ones that it begins."""
+        for i in self.instruments:
+            _tell(i, "exit_pass_ctx")
+        self.instruments = list(instruments or ())
+        for i in self.instruments:
+            _tell(i, "enter_pass_ctx")
+
+    @staticmethod
+    def list_configs():
+        """The options that `config` may have, by name."""
+        return {name: {"type": "object"} for name in sorted({*_core.option_names(), *_WITHOUT_EFFECT})}
+
     def __enter__(self):
         PassContext._stack.append(self)
         for i in self.instruments:

@@ -381,6 +381,7 @@ void add_machine(nb::module_& m) {
     python_functions()[name] = std::move(function);
   });
   m.attr("most_kernel_words") = kMostWords;
+  m.def("default_num_threads", runtime::default_num_threads);
   m.def("registered_func", [](const std::string& name) -> nb::object {
     const auto at = python_functions().find(name);
     return at == python_functions().end() ? nb::none() : at->second;

@@ -1,9 +1,13 @@
 """What tensor programs and graphs share: modules, equality, structure."""
+import enum
+
 from sator import _core, constructors, node_docs, show  # noqa: F401
 from sator.extend import add_constructors
 
 BaseFunc, Object, PrimExpr = _core.BaseFunc, _core.Object, _core.PrimExpr
 Array, Dict, Range, VDevice = _core.ir.Array, _core.ir.Dict, _core.ir.Range, _core.ir.VDevice
+
+Node, BaseExpr, RelayExpr = Object, Object, _core.RelaxExpr  # TVM's names of the same classes
 
 from sator.ir.equality import assert_structural_equal, structural_equal, structural_hash  # noqa: E402,F401
 from sator.ir.module import IRModule  # noqa: E402,F401
@@ -34,6 +38,47 @@ class _TargetConfig:
 
 
 add_constructors(_core.ir, node_docs.IR, constructors.IR)
+
+
+class CallingConv(enum.IntEnum):
+    """How a function is called; the values are TVM's."""
+
+    DEFAULT, C_PACKED_FUNC, DEVICE_KERNEL_LAUNCH = 0, 1, 2
+
+
+class SourceName:
+    """The name of a source, a file for one."""
+
+    def __init__(self, name):
+        self.name = str(name)
+
+    def __repr__(self):
+        return f"SourceName({self.name})"
+
+
+class Span:
+    """A place in a source. Nodes are made with one and keep none: errors quote the program itself."""
+
+    def __init__(self, source_name, line, end_line, column, end_column):
+        self.source_name, self.line, self.end_line, self.column, self.end_column = source_name, line, end_line, column, end_column
+
+    def __repr__(self):
+        return f"Span({self.source_name}, {self.line}, {self.end_line}, {self.column}, {self.end_column})"
+
+
+DictAttrs = dict  # attributes are dictionaries
+
+
+def make_node(type_key, **kwargs):
+    """A node by the key of its class, "tir.Var", with a value for each field; "DictAttrs" gives a dictionary. Errors: ValueError for another key."""
+    if type_key in ("DictAttrs", "ir.DictAttrs"):
+        return dict(kwargs)
+    space, _, name = str(type_key).rpartition(".")
+    cls = next((getattr(s, name) for s in ([getattr(_core, space, None)] if space else [_core.tir, _core.relax, _core.ir]) if hasattr(s, name)), None)
+    if cls is None or not isinstance(cls, type):
+        raise ValueError(f"make_node: there is no class {type_key}\n  needs: a class of nodes, as \"tir.Var\", or \"DictAttrs\"")
+    kwargs.pop("span", None)
+    return cls(**kwargs)
 
 
 _AS_TEXT = ("IRModule", "PrimFunc", "Function")

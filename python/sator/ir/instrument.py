@@ -14,6 +14,22 @@ class PassInstrument:
         """The name of its class."""
         return type(self).__name__
 
+    def enter_pass_ctx(self):
+        """Called where its context begins."""
+
+    def exit_pass_ctx(self):
+        """Called where its context ends."""
+
+    def should_run(self, mod, info):
+        """Whether a pass shall run."""
+        return True
+
+    def run_before_pass(self, mod, info):
+        """Called before a pass."""
+
+    def run_after_pass(self, mod, info):
+        """Called after a pass."""
+
 
 def pass_instrument(pi_cls=None):
     """Makes an instrument of a class with some of the methods of PassInstrument; a decorator."""
@@ -70,3 +86,20 @@ class PrintAfterAll(PassInstrument):
     def run_after_pass(self, mod, info):
         """Prints the pass and the module that it gave."""
         print(f"After running pass: {info}\n{mod.script()}")
+
+
+class PassPrintingInstrument(PassInstrument):
+    """Prints the module before and after passes of these names."""
+
+    def __init__(self, print_before_pass_names=(), print_after_pass_names=()):
+        self._before, self._after = set(print_before_pass_names), set(print_after_pass_names)
+
+    def run_before_pass(self, mod, info):
+        """Prints the module that a named pass is given."""
+        if info.name in self._before:
+            print(f"Before running pass: {info}\n{mod.script()}")
+
+    def run_after_pass(self, mod, info):
+        """Prints the module that a named pass gave."""
+        if info.name in self._after:
+            print(f"After running pass: {info}\n{mod.script()}")

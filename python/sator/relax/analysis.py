@@ -337,3 +337,12 @@ def collect_non_negative_expressions(sinfo):
         shape = sinfo.shape if isinstance(sinfo, R.TensorStructInfo) else sinfo
         out = [e for e in getattr(shape, "values", None) or [] if not isinstance(getattr(e, "value", e), int)]
     return list(dict.fromkeys(out))
+
+
+def __getattr__(name):
+    from sator import paths
+
+    deep = paths.submodule(__name__, name)
+    if deep is not None:
+        return deep
+    raise paths.missing(__name__, name, globals())

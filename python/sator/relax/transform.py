@@ -1,5 +1,5 @@
 """Passes over graphs, by name; those written in Python with `function_pass`."""
-from sator import _core, paths, transform as passes
+from sator import _core, paths, refused, transform as passes
 
 __path__ = []  # TVM's modules below are found by sator.paths
 
@@ -15,7 +15,12 @@ def __getattr__(name):
     deep = paths.submodule(__name__, name)
     if deep is not None:
         return deep
-    return getattr(passes, name)
+    try:
+        return getattr(passes, name)
+    except AttributeError:
+        if not name.startswith("__") and refused.is_refused(f"relax.transform.{name}"):
+            raise refused.error(f"relax.transform.{name}") from None
+        raise
 
 
 def __dir__():

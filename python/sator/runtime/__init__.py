@@ -7,7 +7,28 @@ from sator.runtime.object_path import ObjectPath  # noqa: F401
 from sator.runtime.params import load_param_dict, load_param_dict_from_file, save_param_dict, save_param_dict_to_file  # noqa: F401
 from sator.runtime.shape import ShapeTuple  # noqa: F401
 from sator.runtime.values import DataType, convert  # noqa: F401
+from sator._core import Object  # noqa: F401
+from sator.runtime.vm import Function as PackedFunc  # noqa: F401
 from sator.runtime.vm import Module, VirtualMachine, VMInstrumentReturnKind, load_module  # noqa: F401
+
+
+String = str  # texts are Python's
+gpu, cl, mtl = cuda, opencl, metal  # TVM's earlier names
+convert_to_object = convert
+
+
+def num_threads():
+    """How many threads a program runs with, where nobody says another number."""
+    from sator import _core
+
+    return _core.default_num_threads()
+
+
+def enabled(target):
+    """Whether programs can be built and run for a target of this kind here: "llvm" or "cpu"."""
+    if not isinstance(target, str):
+        raise TypeError(f"enabled: target = {target!r} is a {type(target).__name__}\n  needs: a text, as \"llvm\"")
+    return target.split(" ")[0] in ("llvm", "cpu")
 
 
 def __getattr__(name):

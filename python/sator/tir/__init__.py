@@ -523,11 +523,12 @@ _language = {name.split(".")[0] for name in _core.script_names()} - {"call_tir"}
 
 
 _LAYOUTS = ("BijectiveLayout", "Layout", "bijective_layout", "layout")
-_SUBMODULES = ("analysis", "data_layout", "ir_builder", "tensor_intrin", "transform")
+_GENERIC = ("CallEffectKind", "add", "call_intrin", "divide", "get_vscale_expr", "multiply", "subtract", "sum")
+_SUBMODULES = ("analysis", "data_layout", "generic", "ir_builder", "tensor_intrin", "transform")
 
 
 def __dir__():
-    return sorted([*globals(), *_LAYOUTS, *_SUBMODULES, *_language])
+    return sorted([*globals(), *_GENERIC, *_LAYOUTS, *_SUBMODULES, *_language])
 
 
 def __getattr__(name):
@@ -535,6 +536,10 @@ def __getattr__(name):
         from sator.tir import data_layout
 
         return getattr(data_layout, name)
+    if name in _GENERIC:
+        from sator.tir import generic
+
+        return getattr(generic, name)
     if name in _SUBMODULES:
         import importlib
 

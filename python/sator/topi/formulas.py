@@ -8,11 +8,19 @@ from sator.topi.signatures import MISSING, ROWS, by_signature
 _OPS = {name for name, _ in _core.ops()}
 
 
+def _raise(error):
+    raise error
+
+
 def formula_of(name, op):
     """The formula of an op as a function of tensors. Errors: AttributeError for an op that there is not."""
     if name in ROWS:
         return by_signature(name)
     if op not in _OPS or name in MISSING:
+        from sator import paths, refused
+
+        if refused.is_refused(f"topi.{name}"):
+            return paths.submodule("sator.topi", name) or _raise(refused.error(f"topi.{name}"))
         near = difflib.get_close_matches(str(op), _OPS - MISSING, 3)
         raise AttributeError(f"topi has no formula {name}\n  needs: the name of an op that has a formula"
                              + (f"\n  hint:  the nearest are {', '.join(near)}" if near else "\n  hint:  write it with te.compute"))

@@ -7,4 +7,9 @@ from sator.relax.frontend.common import detach_params  # noqa: F401
 def __getattr__(name):
     if name in ("torch", "nn"):
         return importlib.import_module("sator.relax.frontend." + name)
-    raise AttributeError(f"module 'sator.relax.frontend' has no attribute {name!r}")
+    from sator import paths
+
+    deep = paths.submodule(__name__, name)
+    if deep is not None:
+        return deep
+    raise paths.missing(__name__, name, [*globals(), "torch", "nn"])
