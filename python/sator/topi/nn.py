@@ -244,6 +244,9 @@ def adaptive_pool(data, output_size, pool_type, layout="NCHW"):
     return formula_of("nn.adaptive_pool", "nn.adaptive_avg_pool2d")(data, output_size=list(output_size), layout=layout)
 
 
+from sator.topi.spatial import *  # noqa: E402,F401,F403
+
+
 def __getattr__(name):
     return formula_of("nn." + name, "nn." + name)
 
