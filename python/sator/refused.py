@@ -63,7 +63,7 @@ _ROWS = (
     ("ir", "TensorAffineType TupleAffineType TypeCall TypeRelation TypeVar TypeData Constructor IncompleteType GlobalTypeVar RelayRefType TypeConstraint TensorType",
      *_GRAPHS),
     ("ir", "WorkspaceMemoryPools WorkspacePoolInfo ConstantMemoryPools ConstantPoolInfo PoolInfo PoolInfoProperties", *_MEMORY),
-    ("te", "gradient", "gradients are taken of graphs", "relax.transform.Gradient(\"main\")(mod)"),
+    ("te", "gradient", "no pass makes gradients", "a backward pass that is written as a graph; relax.training has losses and the steps of optimizers"),
     ("te", "extern_primfunc", "a program of tensors stands for itself", "relax.call_tir(gv, args, out_sinfo), or te.compute"),
     ("tir", "BufferRealize Prefetch ProducerRealize ProducerStore DataProducer Reduce", "te's tensors become buffers at once",
      "te.create_prim_func([...]): BufferStore, BufferLoad, and blocks with T.init() for reductions"),
