@@ -35,6 +35,7 @@ _TABLE = {
     "relax.op:ccl": "relax.op.ccl relax.op.ccl.ccl",
     "relax.transform": "relax.transform.transform relax.transform.lazy_transform_params relax.transform.optimize_layout_transform "
                        "relax.transform.remove_redundant_reshape relax.backend.dispatch_sampling relax.backend.dispatch_sort_scan",
+    "relax.backend_patterns": "relax.backend.patterns",
     "relax.byoc": "relax.backend relax.backend.pattern_registry",
     "error": "_ffi.base",
     "runtime": "_ffi _ffi.registry runtime.module runtime.object_generic runtime.relax_vm runtime.packed_func",

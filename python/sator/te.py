@@ -62,6 +62,27 @@ class _Operation:
         return hash(self.output(0))
 
 
+class _KindOfOperation(type):
+    def __instancecheck__(cls, op):
+        return isinstance(op, _Operation) and cls._is(op)
+
+
+class PlaceholderOp(metaclass=_KindOfOperation):
+    """The operation of te.placeholder, for isinstance(t.op, PlaceholderOp)."""
+
+    @staticmethod
+    def _is(op):
+        return not (op.axis or op.input_tensors)
+
+
+class ComputeOp(metaclass=_KindOfOperation):
+    """The operation of te.compute, for isinstance(t.op, ComputeOp)."""
+
+    @staticmethod
+    def _is(op):
+        return bool(op.axis or op.input_tensors)
+
+
 def _elementwise(name, swapped=False):
     def operator(self, other):
         from sator import topi
@@ -87,6 +108,11 @@ def _ordered(a, b, swapped):
 
 @extends(Tensor)
 class _Tensor:
+    @property
+    def axis(self):
+        """The axes of its operation."""
+        return self.op.axis
+
     __iter__ = None  # an index beyond the shape is a formula too: without an end, there is nothing to go through
 
     def __call__(self, *indices):

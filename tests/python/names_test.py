@@ -120,6 +120,37 @@ class Present(unittest.TestCase):
             self.assertIs(tir.transform.Simplify()(Mod), Mod)
 
 
+class Operations(unittest.TestCase):
+    def test_kinds_of_te_s_operations(self):
+        x = te.placeholder((4,), name="x")
+        y, z = te.compute((4,), lambda i: x[i] + 1), te.compute((), lambda: x[0])
+        self.assertEqual([isinstance(t.op, te.PlaceholderOp) for t in (x, y, z)], [True, False, False])
+        self.assertEqual([isinstance(t.op, te.tensor.ComputeOp) for t in (x, y, z)], [False, True, True])
+        self.assertEqual(y.axis, y.op.axis)
+
+    def test_patterns_of_backends(self):
+        from sator.relax.backend import patterns
+        from sator.relax.backend.pattern_registry import get_pattern, register_patterns
+
+        x, w, b = (relax.Var(n, relax.TensorStructInfo(s, "float32")) for n, s in (("x", (4, 8)), ("w", (6, 8)), ("b", (6,))))
+        bb = relax.BlockBuilder()
+        with bb.function("main", [x, w, b]):
+            with bb.dataflow():
+                y = bb.emit(relax.op.matmul(x, bb.emit(relax.op.permute_dims(w))))
+                out = bb.emit_output(relax.op.nn.relu(bb.emit(relax.op.add(y, b))))
+            bb.emit_func_output(out)
+        pattern, parts = patterns.make_matmul_pattern(with_bias=True, activation="relax.nn.relu", transposed_rhs=True)
+        self.assertEqual(set(parts), {"lhs", "rhs", "root", "bias"})
+        register_patterns([("names_test.matmul", pattern, parts)])
+        fused = relax.transform.FuseOpsByPattern([get_pattern("names_test.matmul")])(bb.get())
+        self.assertEqual([f.attrs["Composite"] for n, f in fused.functions.items() if n != "main"], ["names_test.matmul"])
+        other, _ = patterns.make_conv2d_pattern()
+        self.assertEqual(len(relax.transform.FuseOpsByPattern([("names_test.conv", other)])(bb.get()).functions), 1)
+        _, parts = patterns.make_residual_block_pattern(patterns.make_fused_bias_activation_pattern("relax.matmul"), activation="relax.nn.relu")
+        self.assertEqual(set(parts), {"lhs", "rhs", "root", "residual"})
+        self.assertEqual(set(patterns.make_attention_pattern(with_bias=True)[1]), {"query", "key", "value", "bias"})
+
+
 class Layers(unittest.TestCase):
     def test_the_model_of_tvm_s_examples(self):
         builder = relax.BlockBuilder()

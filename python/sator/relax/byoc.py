@@ -11,6 +11,9 @@ def register_pattern(patterns):
     _registered[:0] = [FusionPattern(*p) if isinstance(p, tuple) else p for p in patterns]
 
 
+register_patterns = register_pattern  # v0.17's name
+
+
 def get_patterns_with_prefix(prefix):
     """The registered patterns whose names begin so."""
     return [p for p in _registered if p.name.startswith(prefix)]

@@ -120,3 +120,12 @@ def OOBChecker():  # noqa: N802
         return mod
 
     return transform.module_pass(check, name="tir.analysis.OOBChecker")
+
+
+def __getattr__(name):
+    from sator import paths
+
+    deep = paths.submodule(__name__, name)
+    if deep is not None:
+        return deep
+    raise paths.missing(__name__, name, globals())
