@@ -54,7 +54,7 @@ def _replaced(statement):
     words += [0] * (_core.most_kernel_words - len(words))
     passed = [w if isinstance(w, _core.tir.Var) and w.dtype == "handle" else tir.const(w, "int64") if isinstance(w, int) else tir.Cast("int64", w)
               for w in words]
-    status = tir.call_extern("int32", "sator_call_registered", tir.StringImm(json.dumps([name, kinds])), *passed)
+    status = tir.call_extern("int32", "sator_call_by_name", tir.StringImm(json.dumps([name, kinds])), *passed)
     return tir.AssertStmt(tir.EQ(status, tir.const(0, "int32")), tir.StringImm(f"the function {name} failed"), tir.Evaluate(0))
 
 

@@ -243,7 +243,7 @@ def load_module(path):
     try:
         program = _core.open_program(str(path))
     except TVMError as error:
-        if "undefined symbol: sator_call_registered" not in str(error):
+        if "undefined symbol: sator_call_by_name" not in str(error):
             raise
         from sator.packed import export
 
