@@ -64,20 +64,17 @@ class _NDArray:
         return f"{self._numpy()!r}\n{self.dtype} on cpu(0)"
 
 
-def array(values, device=None, mem_scope=None):
-    """A tensor with the elements of an array or a list; a list's reals are float32, its integers int32.
+def array(arr, device=None, mem_scope=None):
+    """A tensor with the elements of an array, or of a list as numpy.array takes it: reals are float64, integers int64.
 
     Errors: a device other than the CPU; a dtype that no tensor has.
     """
     import numpy
 
     _need_cpu(device)
-    if isinstance(values, NDArray):
-        return _core.copy_of(values)
-    made = numpy.ascontiguousarray(values).reshape(numpy.shape(values))
-    if not hasattr(values, "dtype"):
-        made = made.astype({"f": "float32", "i": "int32"}.get(made.dtype.kind, made.dtype))
-    return copied(made)
+    if isinstance(arr, NDArray):
+        return _core.copy_of(arr)
+    return copied(numpy.ascontiguousarray(arr).reshape(numpy.shape(arr)))
 
 
 def copied(array):

@@ -144,7 +144,7 @@ class InWords(unittest.TestCase):
             ("save_json: 3 is a int", lambda: ir.save_json(3)),
             ("register_func: 3 is a int\n  needs: a function", lambda: sator.register_func("wrong.use", 3)),
             ("Target: None is a NoneType", lambda: sator.Target(None)),
-            ("cpu: index = 'x' is a str", lambda: sator.cpu("x")),
+            ("cpu: dev_id = 'x' is a str", lambda: sator.cpu("x")),
         ):
             self.check(TypeError, words, wrong)
 
@@ -193,7 +193,7 @@ class InWords(unittest.TestCase):
             with self.assertRaises(AttributeError) as raised:
                 call()
             self.assertEqual(str(raised.exception), "'NoneType' object has no attribute 'shape'")
-        self.check(TypeError, "missing 1 required positional argument: 'values'", sator.nd.array)
+        self.check(TypeError, "missing 1 required positional argument: 'arr'", sator.nd.array)
 
     def test_modules_that_are_not_here(self):
         import sator.relay  # noqa: F401  (a file that imports it and uses something else runs)

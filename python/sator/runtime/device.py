@@ -28,16 +28,16 @@ class Device:
         return f"{self.type}({self.index})"
 
 
-def cpu(index=0):
-    """This machine's CPU. Errors: TypeError for an index that is no integer."""
-    if not isinstance(index, int):
-        raise TypeError(f"cpu: index = {index!r} is a {type(index).__name__}\n  needs: an integer")
-    return Device("cpu", index)
+def cpu(dev_id=0):
+    """This machine's CPU. Errors: TypeError for a number that is no integer."""
+    if not isinstance(dev_id, int):
+        raise TypeError(f"cpu: dev_id = {dev_id!r} is a {type(dev_id).__name__}\n  needs: an integer")
+    return Device("cpu", dev_id)
 
 
-def cuda(index=0):
+def cuda(dev_id=0):
     """Errors: programs for GPUs are not compiled."""
-    return _refuse("cuda", index)
+    return _refuse("cuda", dev_id)
 
 
 def _refuse(kind, index):
@@ -45,18 +45,18 @@ def _refuse(kind, index):
                    "  hint:  build for \"llvm\"; `sator run --chip` says what a program costs on a described chip")
 
 
-def device(kind, index=0):
-    """The device of a kind: "cpu", "cpu:0"."""
-    kind, _, number = str(kind).partition(":")
-    index = int(number) if number.isdigit() else index
-    if kind in ("cpu", "llvm"):
-        return cpu(index)
-    return _refuse(kind, index)
+def device(dev_type, dev_id=0):
+    """The device of a kind: "cpu", "cpu:0", or DLPack's number of the kind."""
+    kind, _, number = str(dev_type).partition(":")
+    dev_id = int(number) if number.isdigit() else dev_id
+    if kind in ("cpu", "llvm", "1"):
+        return cpu(dev_id)
+    return _refuse(kind, dev_id)
 
 
 def _refused(kind):
-    def refused(index=0):
-        return _refuse(kind, index)
+    def refused(dev_id=0):
+        return _refuse(kind, dev_id)
 
     refused.__name__ = refused.__qualname__ = kind
     refused.__doc__ = cuda.__doc__

@@ -1,7 +1,9 @@
 """Compiled programs at work."""
 import json
+import os
 import re
 import statistics
+import tarfile
 import weakref
 from enum import IntEnum
 
@@ -12,14 +14,45 @@ from sator.whole_file import write_whole
 
 
 def copy_library(library, path):
-    """Puts a copy there as a whole: a library of that path that somebody has loaded goes on as it was."""
-    import os
+    """Puts a copy there as a whole: a library of that path that somebody has loaded goes on as it was.
+
+    path    one that ends in .tar gets an archive with the library, lib0.so, in it
+    Errors: ValueError for a path that ends in .o, .a or .wasm.
+    """
     import shutil
 
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"export_library: there is no folder {folder}\n  needs: a folder that is there\n  hint:  os.makedirs({folder!r})")
-    write_whole(path, lambda whole: shutil.copyfile(library, whole))
+    suffix = os.path.splitext(path)[1]
+    if suffix in (".o", ".a", ".wasm"):
+        raise ValueError(f"export_library: {path} asks for a file of the kind {suffix}\n  needs: a path that ends in .so or .tar")
+    write_whole(path, lambda whole: _archive(library, whole) if suffix == ".tar" else shutil.copyfile(library, whole))
+
+
+def _archive(library, path):
+    with tarfile.open(path, "w") as archive:
+        member = tarfile.TarInfo("lib0.so")
+        member.size, member.mode = os.path.getsize(library), 0o755
+        with open(library, "rb") as content:
+            archive.addfile(member, content)
+
+
+def _from_archive(path):
+    """The library of an archive that copy_library wrote, as a file of its own."""
+    import shutil
+
+    from sator.driver import _Library
+
+    with tarfile.open(path) as archive:
+        members = [m for m in archive if m.isfile() and m.name.endswith(".so")]
+        if len(members) != 1:
+            raise TVMError(f"error: {path} has {len(members)} libraries in it: {', '.join(archive.getnames()) or 'no file'}\n"
+                           "  needs: an archive that export_library(\"NAME.tar\") wrote")
+        library = _Library()
+        with archive.extractfile(members[0]) as content, open(library.file, "wb") as file:
+            shutil.copyfileobj(content, file)
+    return library
 
 
 class VMInstrumentReturnKind(IntEnum):
@@ -180,16 +213,19 @@ class Module(_Runs):
         self._open(program)
 
     def __getitem__(self, name):
-        """A function of a name. Errors: TVMError, there is none; those there are are listed."""
-        return self._function(name)
+        """A function of a name; "__tvm_main__" is that of entry_name. Errors: TVMError, there is none; those there are are listed."""
+        return self._function(self.entry_name if name == "__tvm_main__" else name)
 
     get_function = __getitem__
 
     @property
     def entry_name(self):
-        """The function that a call of the module runs: "main", or the first."""
+        """The function that a call of the module runs: the only one, or "main". Errors: TVMError, there are several without a "main"."""
         names = list(self._program.signatures())
-        return "main" if "main" in names or not names else names[0]
+        if len(names) == 1 or "main" in names or not names:
+            return names[0] if len(names) == 1 else "main"
+        raise TVMError(f"error: the module has {len(names)} functions, and none of them is main\n  needs: the name of one of {', '.join(names)}\n"
+                       f"  hint:  module[\"{names[0]}\"](...)")
 
     def __call__(self, *args):
         return self._function(self.entry_name)(*args)
@@ -236,20 +272,21 @@ class _File:
 
 
 def load_module(path):
-    """A library that export_library or `sator build` wrote; VirtualMachine takes it where it has graphs.
+    """A library that export_library or `sator build` wrote, as a file or in a .tar; VirtualMachine takes it where it has graphs.
 
     Errors: no such file; another kind of file; a library of another version; one that another user can change.
     """
+    library = _from_archive(path) if os.path.isfile(path) and tarfile.is_tarfile(path) else _File(path)
     try:
-        program = _core.open_program(str(path))
+        program = _core.open_program(str(library.file))
     except TVMError as error:
         if "undefined symbol: sator_call_by_name" not in str(error):
             raise
         from sator.packed import export
 
         export()  # a kernel calls functions by name
-        program = _core.open_program(str(path))
-    return Module(program, _File(path))
+        program = _core.open_program(str(library.file))
+    return Module(program, library)
 
 
 class VirtualMachine(_Runs):
