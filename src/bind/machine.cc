@@ -11,6 +11,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "base/trust.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "bind/gil.h"
@@ -353,6 +354,9 @@ void add_machine(nb::module_& m) {
       nb::arg("bounds"),
       nb::arg("debug_dump") = "");
   m.def("open_program", [](const std::string& path) { return Program{driver::open_program(path)}; });
+  m.def("need_private_file", [](int file, const std::string& what) {
+    if (std::optional<Reason> why = exposed_to_others(file, what)) fail(std::move(*why));
+  });
   nb::class_<Code>(m, "Code", "A program that was written instruction by instruction.")
       .def("signatures", [](const Code&) { return nb::dict(); })
       .def("returned", [](const Code&) { return nb::dict(); })

@@ -44,7 +44,8 @@ def _from_archive(path):
 
     from sator.driver import _Library
 
-    with tarfile.open(path) as archive:
+    with open(path, "rb") as opened, tarfile.open(fileobj=opened) as archive:
+        _core.need_private_file(opened.fileno(), f"model library {path}")
         members = [m for m in archive if m.isfile() and m.name.endswith(".so")]
         if len(members) != 1:
             raise TVMError(f"error: {path} has {len(members)} libraries in it: {', '.join(archive.getnames()) or 'no file'}\n"
