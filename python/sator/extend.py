@@ -106,6 +106,8 @@ def _made(core, cls, field, value):
         return "void"
     if field == "value" and cls is core.relax.VarBinding and isinstance(value, core.relax.Function):
         return core.local_function(value)
+    if field in ("true_branch", "false_branch") and cls is core.relax.If and isinstance(value, core.RelaxExpr) and not isinstance(value, core.relax.SeqExpr):
+        return core.make(core.relax.SeqExpr, [[], value, None])
     if field == "thread":
         return getattr(value, "thread_tag", value) or ""
     return value

@@ -115,9 +115,9 @@ class _Edit(PyExprMutator):
         self._target, self._bindings, self.block = target, bindings, None
         self._replaced.update(replaced)
 
-    def visit_binding_block(self, block):
+    def visit_dataflow_block_(self, block):
         if not block.same_as(self._target):
-            return super().visit_binding_block(block)
+            return super().visit_dataflow_block_(block)
         core = self.builder_._core
         core.begin_block(True)
         for binding in self._bindings:

@@ -134,6 +134,17 @@ class BlockBuilder:
         if block.bindings:
             self._function["blocks"].append(block)
 
+    # TVM's names for the parts of scopes, which a mutator's own visit_binding_block_ opens and closes.
+
+    def _begin_binding_block(self):
+        self._core.begin_block(False)
+
+    def _begin_dataflow_block(self):
+        self._core.begin_block(True)
+
+    def _end_block(self):
+        return self._core.end_block()
+
     def emit_func_output(self, output, params=None):
         """What the function returns. Ends it. Errors: parameters that were given before."""
         f = self._function
@@ -228,3 +239,10 @@ class BlockBuilder:
 
     def _global_var(self, name):
         return self.get().get_global_var(name)
+
+
+def lent(core):
+    """A BlockBuilder around a builder of the compiler's, for a function that is called with it."""
+    builder = BlockBuilder.__new__(BlockBuilder)
+    builder._core, builder._function, builder._outer = core, None, []
+    return builder

@@ -41,9 +41,7 @@ class _Bindings(PyExprMutator):
         super().__init__()
         self._ctx, self._rewriter = ctx, rewriter
 
-    def visit_binding_block(self, block):
-        if not block.is_dataflow:
-            return super().visit_binding_block(block)
+    def visit_dataflow_block_(self, block):
         for _ in range(_MOST_ROUNDS):
             found = self._ctx.match_dfb(block)
             if not found:
@@ -57,8 +55,6 @@ class _Bindings(PyExprMutator):
             block = rewritten
         raise ValueError(f"the rewriter changed a block {_MOST_ROUNDS} times, and the patterns match still\n"
                          "  needs: a result that they do not match")
-
-    visit_binding_block_ = visit_dataflow_block_ = visit_binding_block
 
     def _rewritten(self, block, new):
         core = self.builder_._core
