@@ -293,13 +293,13 @@ def PrintIR(header="", show_metadata=False):  # noqa: N802
 
 _TABLE = {name: (does, tuple(options)) for name, does, options in _core.passes()}
 # TVM's arguments that steer what our passes always do.
-_WITHOUT_MEANING = {"LegalizeOps": {"customize_legalize_map": (None, {}), "enable_warning": (False, True)},
-                    "FuseOps": {"fuse_opt_level": (-1,)},
-                    "CanonicalizeBindings": {}, "DeadCodeElimination": {"entry_functions": (None, [])}}
+_WITHOUT_MEANING = {"CanonicalizeBindings": {}}
 
 
-# Passes that take functions or patterns of Python's: their makers in sator.relax.byoc give None where there are none.
-_WITH_PYTHON = {"FuseOpsByPattern": "fuse_ops_by_pattern", "RunCodegen": "run_codegen"}
+# Passes that take functions or patterns of Python's, or arguments that the compiler does not know: their makers give None where there are none.
+_WITH_PYTHON = {"FuseOpsByPattern": ("byoc", "fuse_ops_by_pattern"), "RunCodegen": ("byoc", "run_codegen"), "LegalizeOps": ("with_functions", "legalize_ops"),
+                "FuseOps": ("with_functions", "fuse_ops"), "CombineParallelMatmul": ("with_functions", "combine_parallel_matmul"),
+                "UpdateParamStructInfo": ("with_functions", "update_param_struct_info")}
 
 
 # Passes that bind names: their dictionaries may name a variable by itself.
@@ -315,9 +315,12 @@ def _factory(name):
 
     def make(*args, **kwargs):
         if name in _WITH_PYTHON:
-            from sator.relax import byoc
+            import importlib
 
-            own = getattr(byoc, _WITH_PYTHON[name])(PassInfo(name, does), *args, **kwargs)
+            module, maker = _WITH_PYTHON[name]
+            maker = getattr(importlib.import_module("sator.relax." + module), maker)
+            maker.__name__ = maker.__qualname__ = name  # what Python's own errors call it
+            own = maker(PassInfo(name, does), *args, **kwargs)
             if own is not None:
                 return own
         if name in _BINDING:

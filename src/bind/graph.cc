@@ -3,8 +3,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "bind/convert.h"
 #include "bind/gil.h"
+#include "bind/legalize.h"
 #include "bind/parts.h"
 #include "bind/te.h"
 #include "relax/builder.h"
@@ -67,17 +70,40 @@ nb::object call_te(BlockBuilder& b, const std::string& name, nb::list args, nb::
   return to_python(NodeRef(made));
 }
 
-/// A function of Python's that takes a call and a builder, as an op's row has it. An exception of its own passes through.
-relax::LegalizeFn call_rewriter(nb::object function) {
-  if (function.is_none()) return {};
-  return
-      [function = std::make_shared<PythonFunction>(std::move(function))](const relax::RCallRef& call, BlockBuilder&) {
-        WithGil gil;
-        return graph_of(function->object(nb::none(), to_python(NodeRef(call))));
-      };
+/// The builder as Python's functions are given it: relax.BlockBuilder, until the function has returned.
+class LentBuilder {
+ public:
+  explicit LentBuilder(BlockBuilder& builder)
+      : object_(nb::module_::import_("sator.relax.block_builder")
+                    .attr("lent")(nb::cast(&builder, nb::rv_policy::reference))) {}
+  ~LentBuilder() { object_.attr("_core") = nb::none(); }
+  const nb::object& object() const { return object_; }
+
+ private:
+  nb::object object_;
+};
+
+/// Whether every extent that the struct info speaks of is known, if only as an expression.
+bool knows_extents(const relax::StructInfo& info) {
+  if (const auto* t = info.as<relax::TensorInfo>()) return relax::explicit_shape(*t).has_value();
+  if (const auto* s = info.as<relax::ShapeInfo>()) return s->values.has_value();
+  if (const auto* t = info.as<relax::TupleInfo>()) return std::ranges::all_of(t->items, knows_extents);
+  return info.as<relax::PrimInfo>() != nullptr;
 }
 
-void add_user_op(const std::string& name, nb::object infer, nb::object normalize, nb::object legalize, bool pure) {
+/// A normal form: a function of Python's (builder, call) -> expression. Its own exceptions pass through.
+relax::LegalizeFn normalizer(nb::object function) {
+  if (function.is_none()) return {};
+  return [function = std::make_shared<PythonFunction>(std::move(function))](const relax::RCallRef& call,
+                                                                            BlockBuilder& builder) {
+    WithGil gil;
+    const LentBuilder lent(builder);
+    return graph_of(function->object(lent.object(), to_python(NodeRef(call))));
+  };
+}
+
+void add_user_op(const std::string& name, nb::object infer, nb::object normalize, nb::object legalize, bool pure,
+                 bool needs_extents) {
   constexpr int kMostArguments = 16;
   relax::OpDef row{.name = name};
   for (int i = 0; i < kMostArguments; ++i) row.inputs.push_back({text("x", i), relax::InputKind::any, true});
@@ -94,8 +120,8 @@ void add_user_op(const std::string& name, nb::object infer, nb::object normalize
     };
   else
     row.infer = [](const relax::CallInfo&) { return relax::object_info(); };
-  row.normalize = call_rewriter(std::move(normalize));
-  row.legalize = call_rewriter(std::move(legalize));
+  row.normalize = normalizer(std::move(normalize));
+  row.legalize = legalization_of(std::move(legalize), needs_extents);
   row.pure = pure;
   relax::add_op(std::move(row));
 }
@@ -167,6 +193,18 @@ void add_block_builder(nb::module_& m) {
 
 }  // namespace
 
+relax::LegalizeFn legalization_of(nb::object function, bool needs_extents) {
+  if (function.is_none()) return {};
+  return [needs_extents, function = std::make_shared<PythonFunction>(std::move(function))](
+             const relax::RCallRef& call, BlockBuilder& builder) -> RExpr {
+    const auto knows = [](const RExpr& e) { return knows_extents(e->sinfo); };
+    if (needs_extents && !(std::ranges::all_of(call->args, knows) && knows(call))) return nullptr;
+    WithGil gil;
+    const LentBuilder lent(builder);
+    return graph_of(function->object(lent.object(), to_python(NodeRef(call))));
+  };
+}
+
 void add_graph(nb::module_& m) {
   add_block_builder(m);
   m.def(
@@ -212,8 +250,9 @@ void add_graph(nb::module_& m) {
         nb::arg("normalize").none(),
         nb::arg("legalize").none(),
         nb::arg("pure"),
+        nb::arg("needs_extents"),
         "An op of the user's: infer(call, builder) gives its struct info, normalize(builder, call) its normal form, "
-        "legalize(builder, call) what takes its place.");
+        "legalize(builder, call) what takes its place; needs_extents: it is asked only where all extents are known.");
   m.def("remove_user_op", relax::remove_op);
   m.def("is_impure_call", [](const Handle& e) {
     const auto* expr = e.node.as<relax::RelaxExprNode>();

@@ -8,9 +8,11 @@
 
 #include "base/error.h"
 #include "bind/gil.h"
+#include "bind/legalize.h"
 #include "bind/node.h"
 #include "bind/parts.h"
 #include "driver/pipeline.h"
+#include "passes/legalize_ops.h"
 #include "passes/option.h"
 #include "passes/run.h"
 #include "passes/to_vm.h"
@@ -97,6 +99,30 @@ void add_passes(nb::module_& m) {
       nb::arg("target").none(),
       nb::arg("explain").none() = nb::none(),
       nb::arg("bounds") = std::map<std::string, int64_t>());
+  m.def(
+      "legalize_ops",
+      [](const Handle& module, nb::dict functions, nb::object missing, nb::dict config, nb::object explain) {
+        const Module* given = module.node.as<Module>();
+        if (!given) throw nb::type_error("LegalizeOps runs on an IRModule");
+        passes::PassContext ctx;
+        for (auto [key, value] : config) ctx.config[nb::cast<std::string>(key)] = attribute_of(value);
+        if (!explain.is_none())
+          ctx.explain = [&](const std::string& which, const std::string& message) { explain(which, message); };
+        passes::Legalizations own;
+        for (auto [op, function] : functions)
+          own.by_op[nb::cast<std::string>(op)] = legalization_of(nb::borrow(function), true);
+        if (!missing.is_none()) own.missing = [&](const std::string& op) { missing(op); };
+        passes::Pass pass = driver::step_named("LegalizeOps");
+        pass.run = [&](const ModuleRef& m, const passes::PassContext& c) { return passes::legalize_ops(m, c, own); };
+        return to_python(NodeRef(passes::run_pass(pass, ModuleRef(given), ctx)));
+      },
+      nb::arg("module"),
+      nb::arg("functions"),
+      nb::arg("missing").none(),
+      nb::arg("config"),
+      nb::arg("explain").none(),
+      "LegalizeOps with functions (builder, call) -> expression in front of those of the ops' rows, by the rows' names; "
+      "missing(op) is told of each op that nothing replaces.");
   m.def(
       "pipeline",
       [](const std::string& target) {

@@ -13,6 +13,7 @@
 #include "bind/te.h"
 #include "passes/byoc.h"
 #include "passes/dead_code_elimination.h"
+#include "passes/graph/graph.h"
 #include "relax/outline.h"
 
 namespace sator::bind {
@@ -172,6 +173,27 @@ void add_patterns(nb::module_& m) {
         return to_python(NodeRef(passes::without_unused(relax::FuncRef(f))));
       },
       "The function without bindings that nobody reads and that have no effect.");
+  m.def(
+      "combine_parallel_matmul",
+      [](const Handle& module, nb::object check) {
+        const Module* given = module.node.as<Module>();
+        if (!given) throw nb::type_error("CombineParallelMatmul runs on an IRModule");
+        const auto list = [](const std::vector<relax::RVarRef>& vars) {
+          nb::list out;
+          for (const relax::RVarRef& v : vars) out.append(to_python(NodeRef(v)));
+          return out;
+        };
+        return to_python(NodeRef(passes::combine_parallel_matmul(
+            ModuleRef(given),
+            {},
+            [&](const relax::FuncRef& f, const relax::RVarRef& input, const auto& weights, const auto& biases) {
+              return nb::cast<bool>(
+                  check(to_python(NodeRef(f)), to_python(NodeRef(input)), list(weights), list(biases)));
+            })));
+      },
+      nb::arg("module"),
+      nb::arg("check"),
+      "CombineParallelMatmul where check(function, input, weights, biases) is True.");
   m.def("fuse_by_pattern",
         fuse,
         nb::arg("module"),

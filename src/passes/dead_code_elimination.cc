@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "passes/option.h"
 #include "relax/builder.h"
 #include "relax/outline.h"
 
@@ -28,6 +29,12 @@ bool is_pure(const Binding& b) {
     return info && info->pure;
   }
   return false;  // an external function may do anything
+}
+
+std::vector<std::string> names_of(const Module& module) {
+  std::vector<std::string> out;
+  for (const auto& [name, func] : module.functions) out.push_back(name);
+  return out;
 }
 
 }  // namespace
@@ -57,18 +64,23 @@ FuncRef without_unused(const FuncRef& func) {
   });
 }
 
-ModuleRef dead_code_elimination(const ModuleRef& module, const PassContext&) {
+ModuleRef dead_code_elimination(const ModuleRef& module, const PassContext& ctx) {
   ModuleRef out = module;
   for (const auto& [name, func] : module->functions) {
     FuncRef f = cast<Function>(func);
     if (!f) continue;
     if (FuncRef lean = without_unused(f); lean != f) out = with_function(std::move(out), name, lean);
   }
-  return without_unused_functions(out);
+  return without_unused_functions(out, names_option(ctx, "DeadCodeElimination.entry_functions"));
 }
 
-ModuleRef without_unused_functions(const ModuleRef& out) {
-  std::vector<std::string> reached;
+ModuleRef without_unused_functions(const ModuleRef& out, const std::vector<std::string>& entries) {
+  std::vector<std::string> reached = entries;
+  for (const std::string& name : entries)
+    if (!out->functions.count(name))
+      fail({.what = text("DeadCodeElimination: there is no function ", name),
+            .needs = "entry_functions: names of functions of the module",
+            .hint = text("the module has ", join(names_of(*out), ", "))});
   for (const auto& [name, func] : out->functions) {
     if (has_attr(func->attrs, "global_symbol")) reached.push_back(name);
   }

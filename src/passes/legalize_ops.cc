@@ -15,24 +15,6 @@ using namespace relax;
 
 namespace {
 
-/// What takes the place of an op's call, normalized; null where it stays. A call of another op that takes it is replaced too.
-RExpr legalized(const RExpr& value, BlockBuilder& builder) {
-  RCallRef call = cast<RCall>(value);
-  const Op* op = call ? call->op.as<Op>() : nullptr;
-  const OpDef* def = op ? find_op(op->name) : nullptr;
-  if (!def) return nullptr;
-  RExpr made;
-  if (def->legalize)
-    made = def->legalize(call, builder);
-  else if (def->compute)
-    made = builder.legalize_by_formula(call);
-  if (!made) return nullptr;
-  made = builder.normalize(made);
-  if (op_name(made).empty() || op_name(made) == op->name) return made;
-  RExpr further = legalized(made, builder);
-  return further ? further : made;
-}
-
 enum class Form {
   checked,  ///< ops stay; what they need of symbolic sizes is checked before them
   own,      ///< tensor functions that compute as NumPy does, behind the checks
@@ -41,8 +23,8 @@ enum class Form {
 
 class Legalizer {
  public:
-  Legalizer(BlockBuilder& builder, const PassContext& ctx, Form form)
-      : builder_(builder), ctx_(ctx), checks_(builder), form_(form) {}
+  Legalizer(BlockBuilder& builder, const PassContext& ctx, Form form, const Legalizations& given)
+      : builder_(builder), ctx_(ctx), checks_(builder), form_(form), given_(given) {}
 
   FuncRef function(const Function& f) {
     // What a group of ops needs was checked before it became a group: it becomes one tensor function, which checks nothing.
@@ -125,7 +107,7 @@ class Legalizer {
     if (library_form() && (is_op(value, "arange") || is_op(value, "astype"))) {
       if (RExpr result = constant_of(builder_.module(), cast<RCall>(value))) return bound(*v, result);
     }
-    if (RExpr program = legalized(value, builder_)) return bound(*v, program);
+    if (RExpr program = legalized(value)) return bound(*v, program);
     const std::string& op = op_name(value);
     if (!op.empty() && value->sinfo.as<DTensorInfo>())
       fail({.what = text("LegalizeOps: ", v->var->name, " is computed on several devices, by R.", op),
@@ -136,6 +118,47 @@ class Legalizer {
       ctx_.say("LegalizeOps", text(v->var->name, ": ", op, " stays, ", why.empty() ? "a shape is not known" : why));
     }
     return bound(*v, value);
+  }
+
+  /// What takes the place of an op's call, normalized; null where it stays. A call of another op that takes it is replaced
+  /// too, and so are the calls that had to be bound before it.
+  RExpr legalized(const RExpr& value) {
+    RCallRef call = cast<RCall>(value);
+    const Op* op = call ? call->op.as<Op>() : nullptr;
+    const OpDef* def = op ? find_op(op->name) : nullptr;
+    if (!def) return nullptr;
+    builder_.begin_block(builder_.in_dataflow());
+    RExpr made = replacement(call, *def);
+    while (const SeqExpr* seq = made.as<SeqExpr>()) {
+      for (const BindingBlockRef& block : seq->blocks)
+        for (const Binding& b : block->bindings) builder_.emit_binding(b);
+      made = RExpr(seq->body);
+    }
+    if (made) made = builder_.normalize(made);
+    const BindingBlockRef before = builder_.end_block();
+    if (!made || made == value) return nullptr;
+    for (const Binding& b : before->bindings) builder_.emit_binding(binding(b));
+    made = pure_as(*def, replaced(made, rebound_));
+    if (op_name(made).empty() || op_name(made) == op->name) return made;
+    RExpr further = legalized(made);
+    return further ? further : made;
+  }
+
+  RExpr replacement(const RCallRef& call, const OpDef& def) {
+    if (const auto own = given_.by_op.find(def.name); own != given_.by_op.end()) return own->second(call, builder_);
+    if (def.legalize) return def.legalize(call, builder_);
+    if (def.compute) return builder_.legalize_by_formula(call);
+    if (given_.missing && !def.name.starts_with("call_")) given_.missing(def.name);
+    return nullptr;
+  }
+
+  /// A call of a function that may have effects, in the place of an op that has none.
+  RExpr pure_as(const OpDef& def, const RExpr& made) {
+    const RCallRef call = cast<RCall>(made);
+    if (!call || call->op.as<Op>() || !def.pure || !is_impure_call(made)) return made;
+    std::vector<RExpr> args{call->op};
+    args.insert(args.end(), call->args.begin(), call->args.end());
+    return builder_.normalize(relax::call(op_ref("call_pure_packed"), std::move(args), call->attrs, call->sinfo_args));
   }
 
   /// The binding with its new value: of a new variable where more is known of the value than before.
@@ -165,6 +188,7 @@ class Legalizer {
   bool is_checking_ = false;
   VarMap sizes_;  ///< those of the parameters
   Form form_;
+  const Legalizations& given_;
   NodeMap rebound_;  // the variables that took the place of others
 };
 
@@ -172,14 +196,15 @@ class Legalizer {
 
 ModuleRef check_sizes(const ModuleRef& module, const PassContext& ctx) {
   BlockBuilder builder(module);
+  const Legalizations none;
   for (const auto& [name, func] : module->functions) {
     if (const Function* f = func.as<Function>())
-      builder.update_function(name, Legalizer(builder, ctx, Form::checked).function(*f));
+      builder.update_function(name, Legalizer(builder, ctx, Form::checked, none).function(*f));
   }
   return builder.module();
 }
 
-ModuleRef legalize_ops(const ModuleRef& module, const PassContext& ctx) {
+ModuleRef legalize_ops(const ModuleRef& module, const PassContext& ctx, const Legalizations& given) {
   const std::string form = string_attr(ctx.config, "LegalizeOps.form").value_or("");
   if (!form.empty() && form != "topi")
     fail({.what = text("LegalizeOps: the form ", form),
@@ -188,7 +213,7 @@ ModuleRef legalize_ops(const ModuleRef& module, const PassContext& ctx) {
   BlockBuilder builder(module);
   for (const auto& [name, func] : module->functions) {
     if (const Function* f = func.as<Function>())
-      builder.update_function(name, Legalizer(builder, ctx, form.empty() ? Form::own : Form::library).function(*f));
+      builder.update_function(name, Legalizer(builder, ctx, form.empty() ? Form::own : Form::library, given).function(*f));
   }
   ModuleRef out = builder.module();
   for (const auto& [name, func] : builder.module()->functions) {

@@ -139,7 +139,7 @@ class _Object:
 
 
 _op_attrs = {}
-_OF_USERS_OPS = ("FInferStructInfo", "FNormalize", "FLegalize", "FPurity")
+_OF_USERS_OPS = ("FInferStructInfo", "FNormalize", "FLegalize", "FPurity", "RequiresArgumentShapes")
 _STEERING = ("FCallPacked", "FPrimalGradient", "TCallEffectKind")
 
 
@@ -147,7 +147,8 @@ def register_op_attr(op_name, attr_key, value=None, level=10):
     """Notes an attribute of an operation, which get_op_attr gives; without a value, a decorator of a function that is the value.
 
     FInferStructInfo(call, builder), FNormalize(builder, call), FLegalize(builder, call) and FPurity of a name that no op has
-    make an op of the user's, which `ir.Op.get(name)` gives.
+    make an op of the user's, which `ir.Op.get(name)` gives. The builder of the last two is a relax.BlockBuilder while they run; what they
+    emit stands before the call. FLegalize is asked where all extents are known, or always where RequiresArgumentShapes is False.
     Errors: NotImplementedError for such an attribute of an op of the compiler's, which its own row steers, and for
     FCallPacked, FPrimalGradient and TCallEffectKind.
     """
@@ -170,7 +171,8 @@ def _make_user_op(name):
     if not any(key in attrs for key in _OF_USERS_OPS):
         _core.remove_user_op(name)
         return
-    _core.add_user_op(name, attrs.get("FInferStructInfo"), attrs.get("FNormalize"), attrs.get("FLegalize"), bool(attrs.get("FPurity", True)))
+    _core.add_user_op(name, attrs.get("FInferStructInfo"), attrs.get("FNormalize"), attrs.get("FLegalize"), bool(attrs.get("FPurity", True)),
+                        bool(attrs.get("RequiresArgumentShapes", True)))
 
 
 def reset_op_attr(op_name, attr_key):

@@ -82,22 +82,41 @@ def _variables_in(expr):
 
 
 class _FuseOpsByPattern(transform.Pass):
-    def __init__(self, info, patterns, bind_constants, annotate_codegen):
+    def __init__(self, info, patterns, bind_constants, annotate_codegen, entry_functions):
         self.info = info
         self._patterns, self._keeps_constants, self._with_codegen = patterns, bind_constants, annotate_codegen
+        self._entries = entry_functions
 
     def transform_module(self, mod, ctx):
         rows = [(p.name, p.pattern._core, _checked(p)) for p in self._patterns]
-        return _core.fuse_by_pattern(mod, rows, self._keeps_constants, self._with_codegen, ctx.explain)
+        unknown = [name for name in self._entries if not isinstance(mod.functions.get(name), _core.relax.Function)]
+        if unknown:
+            raise TVMError(f"error: FuseOpsByPattern: entry_functions has {', '.join(unknown)}, and the module no graph of that name\n"
+                           f"  needs: names of {', '.join(n for n, f in mod.functions.items() if isinstance(f, _core.relax.Function))}")
+        # A function that is left alone is a program without a body while the others are looked at: its name stays taken.
+        others = {n: f for n, f in mod.functions.items() if self._entries and n not in self._entries and isinstance(f, _core.relax.Function)}
+        if others:
+            mod = _core.module({**mod.functions, **dict.fromkeys(others, _nothing())}, mod.attrs, mod.global_infos)
+        mod = _core.fuse_by_pattern(mod, rows, self._keeps_constants, self._with_codegen, ctx.explain)
+        return _core.module({**mod.functions, **others}, mod.attrs, mod.global_infos) if others else mod
 
 
-def fuse_ops_by_pattern(info, patterns=None, bind_constants=True, annotate_codegen=False, backend=None):
+def _nothing():
+    from sator import tir
+
+    return tir.PrimFunc([], tir.Evaluate(0))
+
+
+def fuse_ops_by_pattern(info, patterns=None, bind_constants=True, annotate_codegen=False, entry_functions=None, backend=None):
     if patterns is None:
         return None
     if backend is not None:
         raise TVMError(f"error: FuseOpsByPattern is given patterns and the backend {backend}\n  needs: one of them: a backend brings its own patterns")
-    return _FuseOpsByPattern(info, [FusionPattern(*p) if isinstance(p, (tuple, list)) else p for p in patterns], bind_constants,
-                             annotate_codegen)
+    patterns = [FusionPattern(*p) if isinstance(p, (tuple, list)) else p for p in patterns]
+    for p in patterns:
+        if not isinstance(p, FusionPattern):
+            raise ValueError(f"FuseOpsByPattern: the pattern {p!r} is a {type(p).__name__}\n  needs: (name, pattern), or a FusionPattern")
+    return _FuseOpsByPattern(info, patterns, bind_constants, annotate_codegen, list(entry_functions or ()))
 
 
 # RunCodegen: functions with the attribute Codegen = NAME go to the function registered as relax.ext.NAME.

@@ -208,6 +208,15 @@ std::vector<Combined> combinations_of(const BindingBlock& block, const std::map<
   return out;
 }
 
+bool is_wanted(const FuncRef& f, const Combined& group, const CombineCheck& check) {
+  std::vector<RVarRef> weights, biases;
+  for (const Branch& b : group.branches) {
+    weights.push_back(b.weight);
+    if (b.bias) biases.push_back(b.bias);
+  }
+  return check(f, group.input, weights, biases);
+}
+
 class MatmulCombiner final : public GraphRewriter {
  public:
   MatmulCombiner(BlockBuilder& builder, std::vector<Combined> groups)
@@ -254,13 +263,13 @@ class MatmulCombiner final : public GraphRewriter {
 
 }  // namespace
 
-ModuleRef combine_parallel_matmul(const ModuleRef& module, const PassContext&) {
-  return rewrite_functions(module, [](const FuncRef& f, BlockBuilder& builder) {
+ModuleRef combine_parallel_matmul(const ModuleRef& module, const PassContext&, const CombineCheck& check) {
+  return rewrite_functions(module, [&](const FuncRef& f, BlockBuilder& builder) {
     const std::map<RVarRef, size_t> uses = uses_of(*f);
     std::vector<Combined> groups;
     walk(f->body, [&](const BindingBlock& block) {
       if (!block.is_dataflow) return;
-      for (Combined& c : combinations_of(block, uses, builder.arith())) groups.push_back(std::move(c));
+      for (Combined& c : combinations_of(block, uses, builder.arith())) if (!check || is_wanted(f, c, check)) groups.push_back(std::move(c));
     });
     return groups.empty() ? f : without_unused(MatmulCombiner(builder, std::move(groups)).function(*f));
   });

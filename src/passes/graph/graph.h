@@ -118,9 +118,14 @@ ModuleRef lazy_transform_params(const ModuleRef& module, const PassContext& ctx)
 /// (a b) c as a (b c), or the other way, where that takes fewer operations or lets two factors that are known when compiled be
 /// multiplied then (parameters after the attribute num_input).
 ModuleRef adjust_matmul_order(const ModuleRef& module, const PassContext&);
+/// Whether products of `input` with these weights, in the function, shall be one; `biases` of each, or none.
+using CombineCheck =
+    std::function<bool(const relax::FuncRef& function, const relax::RVarRef& input,
+                       const std::vector<relax::RVarRef>& weights, const std::vector<relax::RVarRef>& biases)>;
 /// Products of one tensor with weights of one rank, in a dataflow block, are the parts of one product with the weights side by side;
 /// so are the biases and the activations that all of them have. One weight may have a symbolic width.
-ModuleRef combine_parallel_matmul(const ModuleRef& module, const PassContext&);
+///   check   asked of each such set; empty: all are combined
+ModuleRef combine_parallel_matmul(const ModuleRef& module, const PassContext&, const CombineCheck& check = {});
 /// x (a + b) is x a + x b, unless a + b is known when compiled.
 ModuleRef expand_matmul_of_sum(const ModuleRef& module, const PassContext&);
 /// x take(w, i) is take(x w, i); of a table of matrices, one per row of the batch, the product with all of the table.
