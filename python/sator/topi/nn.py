@@ -1,5 +1,5 @@
 """Formulas of neural networks' ops: TVM v0.17's names, order and defaults of arguments."""
-from sator import _core, te
+from sator import _core, te, tir
 from sator.topi import signatures, tensors
 from sator.topi.formulas import formula_of
 from sator.topi.utils import get_const_tuple
@@ -36,7 +36,6 @@ def _kernel(layout, kernel_layout):
     if not isinstance(layout, str) or layout not in _KERNELS:
         raise ValueError(f"layout is {layout!r}\n  needs: one of {', '.join(_KERNELS)}\n  hint:  topi.layout_transform first")
     return kernel_layout or _KERNELS[layout]
-
 
 
 def conv2d(input, filter, strides, padding, dilation, data_layout="NCHW", kernel_layout="", out_dtype=None):  # noqa: A002
@@ -144,10 +143,65 @@ def pad(data, pad_before, pad_after=None, pad_value=0.0, name="PadInput", attrs=
     return _core.formula("nn.pad", [data, widths, value], {})
 
 
+def dilate(data, strides, dilation_value=0.0, name="DilatedInput"):
+    """The elements strides apart, with dilation_value between them.
+
+    Errors: ValueError where there is not one stride for each dimension.
+    """
+    if len(strides) != len(data.shape):
+        raise ValueError(f"dilate: {len(strides)} strides for a tensor of rank {len(data.shape)}\n  needs: one for each dimension")
+    value = _core.const(dilation_value, data.dtype) if isinstance(dilation_value, (int, float)) else dilation_value
+
+    def element(*i):
+        at = [p if s == 1 else _core.binary("//", p, s) for p, s in zip(i, strides)]
+        between = [_core.binary("==", _core.binary("%", p, s), 0) for p, s in zip(i, strides) if s != 1]
+        return tir.if_then_else(tir.all(*between), data(*at), value) if between else data(*at)
+
+    return te.compute([(e - 1) * s + 1 for e, s in zip(data.shape, strides)], element, name=name)
+
+
+def mirror_pad(data, pad_before, pad_after=None, mode="SYMMETRIC", name="MirrorPadInput"):
+    """Elements mirrored before and after each dimension: at the edge ("SYMMETRIC"), or at the last element ("REFLECT").
+
+    Errors: ValueError for another mode, and where there is not one number for each dimension.
+    """
+    after = pad_before if not pad_after else pad_after
+    if mode not in ("SYMMETRIC", "REFLECT") or not len(pad_before) == len(after) == len(data.shape):
+        raise ValueError(f"mirror_pad: mode {mode!r}, {len(pad_before)} and {len(after)} numbers for rank {len(data.shape)}\n"
+                         "  needs: \"SYMMETRIC\" or \"REFLECT\", one number for each dimension")
+    edge = int(mode == "SYMMETRIC")
+
+    def mirrored(at, extent, before):
+        inside = at - before
+        return tir.if_then_else(inside < 0, -inside - edge, tir.if_then_else(inside >= extent, 2 * (extent - 1) - inside + edge, inside))
+
+    return te.compute([e + b + a for e, b, a in zip(data.shape, pad_before, after)],
+                      lambda *i: data(*(mirrored(p, e, b) if (b, a) != (0, 0) else p for p, e, b, a in zip(i, data.shape, pad_before, after))), name=name)
+
+
+def lrn(data, size, axis=1, alpha=0.0001, beta=0.75, bias=2):
+    """Each element divided by (bias + alpha / size * the sum of squares of `size` neighbours along `axis`) ** beta.
+
+    size   odd; neighbours outside of the tensor are 0
+    Errors: ValueError for an even size.
+    """
+    if size % 2 != 1:
+        raise ValueError(f"lrn: size is {size}\n  needs: an odd number")
+    at, half = axis % len(data.shape), size // 2
+    padded = pad(data, [half if k == at else 0 for k in range(len(data.shape))])
+    window = te.reduce_axis((0, size), name="rxs")
+
+    def square(*i):
+        value = padded(*i[:at], i[at] + window, *i[at + 1:])
+        return te.sum(value * value, axis=window)
+
+    total = te.compute(data.shape, square, name="sqr_sum")
+    factor, power, least = (_core.const(v, data.dtype) for v in (alpha / size, beta, bias))
+    return te.compute(data.shape, lambda *i: data(*i) / tir.power(least + factor * total(*i), power), name="T_lrn")
+
+
 def prelu(x, slope, axis=1):
     """x where it is positive, else x times the slope of its position along `axis`."""
-    from sator import tir
-
     return te.compute(x.shape, lambda *i: tir.Select(x(*i) > _core.const(0, x.dtype), x(*i), x(*i) * slope(i[axis])), name="T_prelu")
 
 

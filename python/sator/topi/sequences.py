@@ -2,20 +2,7 @@
 from sator import _core, te
 from sator.topi.formulas import formula_of
 
-__all__ = ["ceil_log2", "collapse_sum", "dynamic_strided_slice", "fast_erf", "fast_exp", "fast_tanh", "reinterpret",
-           "sequence_mask"]
-
-
-def _same(name):
-    def formula(x):
-        return formula_of(name, name)(x)
-
-    formula.__name__ = formula.__qualname__ = f"fast_{name}"
-    formula.__doc__ = f"topi.{name}: it is fast as it is."
-    return formula
-
-
-fast_exp, fast_tanh, fast_erf = _same("exp"), _same("tanh"), _same("erf")
+__all__ = ["ceil_log2", "collapse_sum", "dynamic_strided_slice", "reinterpret"]
 
 
 def reinterpret(x, dtype):
@@ -35,20 +22,6 @@ def ceil_log2(x):
 def collapse_sum(data, target_shape):
     """The sum over those dimensions that a broadcast of target_shape to the data's shape repeats."""
     return formula_of("collapse_sum_to", "collapse_sum_to")(data, target_shape)
-
-
-def sequence_mask(data, valid_length, mask_value=0, axis=0):
-    """Elements beyond each sequence's length set to a value.
-
-    data           [length, batch, ...] with axis 0, [batch, length, ...] with axis 1
-    valid_length   [batch] integers
-    """
-    from sator import tir
-
-    if axis not in (0, 1) or len(data.shape) < 2:
-        raise ValueError(f"sequence_mask: axis = {axis!r} of {len(data.shape)} dimensions\n  needs: axis 0 or 1, two dimensions")
-    masked = _core.const(mask_value, data.dtype)
-    return te.compute(data.shape, lambda *i: tir.if_then_else(i[axis] < valid_length(i[1 - axis]), data(*i), masked), name="sequence_mask")
 
 
 def dynamic_strided_slice(a, begin, end, strides, output_shape):

@@ -1,0 +1,138 @@
+"""topi's formulas that choose elements, and those of convolutions and norms beside them: TVM v0.17's arguments, values against NumPy."""
+import inspect
+import math
+import unittest
+
+import numpy as np
+
+from sator import te, topi
+from topi_test import rows, Topi as _Topi
+
+SIGNATURES = """
+adv_index(data, indices)
+argwhere(output_shape, condition)
+fast_erf fast_exp fast_tanh(x)
+reverse_sequence(a, seq_lengths, seq_axis=1, batch_axis=0)
+searchsorted(sorted_sequence, values, right=False, out_dtype='int64')
+sequence_mask(data, valid_length, mask_value=0, axis=0)
+sliding_window(data, axis, window_shape, strides)
+"""
+NN_SIGNATURES = """
+conv1d_nwc(data, kernel, strides=1, padding='VALID', dilation=1, out_dtype=None)
+conv1d_transpose_ncw(data, kernel, stride, padding, out_dtype, output_padding)
+depthwise_conv2d_nchw(Input, Filter, stride, padding, dilation, out_dtype=None)
+dilate(data, strides, dilation_value=0.0, name='DilatedInput')
+instance_norm(data, gamma, beta, axis, epsilon=1e-05)
+lrn(data, size, axis=1, alpha=0.0001, beta=0.75, bias=2)
+mirror_pad(data, pad_before, pad_after=None, mode='SYMMETRIC', name='MirrorPadInput')
+space_to_depth(data, block_size, layout='NCHW')
+"""
+
+
+def value(make, *arrays):
+    return _Topi().value(make, *map(np.ascontiguousarray, arrays))
+
+
+def random(*shape):
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype("float32")
+
+
+class Indexing(unittest.TestCase):
+    def check(self, got, wanted, **tolerance):
+        self.assertEqual(got.shape, np.shape(wanted))
+        np.testing.assert_allclose(got, wanted, **(tolerance or {"rtol": 0}))
+
+    def test_signatures(self):
+        for module, table in ((topi, SIGNATURES), (topi.nn, NN_SIGNATURES)):
+            for name, wanted in rows(table):
+                self.assertEqual(str(inspect.signature(getattr(module, name))), str(wanted), name)
+
+    def test_sequences(self):
+        x, lengths = random(5, 3, 2), np.array([0, 5, 2], "int32")
+        past = np.arange(5)[:, None] >= lengths
+        self.check(value(topi.sequence_mask, x, lengths), np.where(past[..., None], 0, x))
+        self.check(value(lambda a, n: topi.sequence_mask(a, n, -1.5, 1), x.swapaxes(0, 1), lengths), np.where(past.T[..., None], np.float32(-1.5), x.swapaxes(0, 1)))
+        reversed_ = x.swapaxes(0, 1).copy()
+        for k, n in enumerate(lengths):
+            reversed_[k, :n] = reversed_[k, :n][::-1]
+        self.check(value(topi.reverse_sequence, x.swapaxes(0, 1), lengths), reversed_)
+        self.check(value(lambda a, n: topi.reverse_sequence(a, n, 0, 1), x, lengths), reversed_.swapaxes(0, 1))
+
+    def test_positions(self):
+        rows_, values = np.sort(random(3, 7), 1), random(3, 4)
+        values[:, 0] = rows_[:, 2]  # where left and right differ
+        for right in (False, True):
+            side = "right" if right else "left"
+            self.check(value(lambda s, v: topi.searchsorted(s, v, right), rows_, values), np.stack([np.searchsorted(r, v, side) for r, v in zip(rows_, values)]))
+            self.check(value(lambda s, v: topi.searchsorted(s, v, right, "int32"), rows_[0], values), np.searchsorted(rows_[0], values, side))
+        x = random(4, 5, 6)
+        i, j = np.array([[3], [0]], "int32"), np.array([1, 4, 2], "int32")
+        self.check(value(lambda a, m, n: topi.adv_index(a, [m, n]), x, i, j), x[i, j])
+        self.check(value(lambda a, n: topi.adv_index(a, [n]), x, j % 4), x[j % 4])
+
+    def test_argwhere(self):
+        x = (random(4, 5) > 0.3) * random(4, 5)
+        found = np.argwhere(x)
+        more = np.zeros((20, 2), "int32")
+        more[:len(found)] = found
+        self.check(value(lambda c: topi.argwhere((20, 2), c), x), more)
+        self.check(value(lambda c: topi.argwhere((3, 2), c), x), found[:3])
+        self.check(value(lambda c: topi.argwhere((2, 1), c), np.array([0, 3, 0, 1], "int32")), [[1], [3]])
+        with self.assertRaisesRegex(ValueError, r"needs: \(3, 2\)"):
+            topi.argwhere((3, 1), te.placeholder((4, 5)))
+
+    def test_windows(self):
+        x = random(2, 9, 8)
+        wanted = np.lib.stride_tricks.sliding_window_view(x, (3, 2), (1, 2))[:, ::2, ::3]
+        self.check(value(lambda a: topi.sliding_window(a, 1, [3, 2], [2, 3]), x), wanted)
+
+    def test_functions(self):
+        x = random(11)
+        for name, exact in (("exp", np.exp), ("tanh", np.tanh), ("erf", np.vectorize(math.erf))):
+            self.check(value(getattr(topi, "fast_" + name), x), exact(x), rtol=2e-6, atol=1e-7)
+
+    def test_padding_and_dilation(self):
+        x = random(4, 5)
+        wanted = np.full((7, 13), -2, "float32")
+        wanted[::2, ::3] = x
+        self.check(value(lambda a: topi.nn.dilate(a, [2, 3], -2.0), x), wanted)
+        self.check(value(lambda a: topi.nn.dilate(a, [1, 1]), x), x)
+        for mode in ("SYMMETRIC", "REFLECT"):
+            self.check(value(lambda a: topi.nn.mirror_pad(a, [2, 0], [1, 3], mode), x), np.pad(x, ((2, 1), (0, 3)), mode.lower()))
+        self.check(value(lambda a: topi.nn.mirror_pad(a, [1, 2]), x), np.pad(x, ((1, 1), (2, 2)), "symmetric"))
+
+    def test_convolutions(self):
+        x, w = random(2, 3, 9), random(4, 3, 3)
+        windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((0, 0), (0, 0), (1, 1))), 3, 2)[:, :, ::2]
+        wanted = np.einsum("ncwk,ock->now", windows, w)
+        self.check(value(lambda a, b: topi.nn.conv1d_nwc(a, b, 2, 1), x.transpose(0, 2, 1), w.transpose(2, 1, 0)), wanted.transpose(0, 2, 1), rtol=1e-4, atol=1e-5)
+
+        image, kernels = random(1, 3, 6, 7), random(3, 2, 3, 3)
+        windows = np.lib.stride_tricks.sliding_window_view(image, (3, 3), (2, 3))
+        wanted = np.einsum("nchwij,cmij->ncmhw", windows, kernels).reshape(1, 6, 4, 5)
+        self.check(value(lambda a, b: topi.nn.depthwise_conv2d_nchw(a, b, 1, 0, 1), image, kernels), wanted, rtol=1e-4, atol=1e-5)
+
+        kernel, wanted = random(3, 4, 3), np.zeros((2, 4, 2 * 8 + 3 + 1), "float32")
+        for at in range(9):
+            wanted[:, :, 2 * at:2 * at + 3] += np.einsum("nc,cok->nok", x[:, :, at], kernel)
+        self.check(value(lambda a, b: topi.nn.conv1d_transpose_ncw(a, b, 2, 1, "float32", 1), x, kernel), wanted[:, :, 1:-1], rtol=1e-4, atol=1e-5)
+
+    def test_norms(self):
+        x, gamma, beta = random(2, 5, 3, 4), random(3, 4), random(3, 4) + 1
+        mean, var = x.mean((2, 3), keepdims=True), x.var((2, 3), keepdims=True)
+        self.check(value(lambda a, g, b: topi.nn.instance_norm(a, g, b, [2, 3]), x, gamma, beta), (x - mean) / np.sqrt(var + 1e-5) * gamma + beta, rtol=1e-3, atol=1e-5)
+        for axis in (1, 3):
+            moved = np.moveaxis(x, axis, -1)
+            sums = sum(np.pad(moved ** 2, [(0, 0)] * 3 + [(1, 1)])[..., k:k + moved.shape[-1]] for k in range(3))
+            wanted = np.moveaxis(moved / (1.5 + 0.3 / 3 * sums) ** 0.75, -1, axis)
+            self.check(value(lambda a: topi.nn.lrn(a, 3, axis, 0.3, 0.75, 1.5), x), wanted, rtol=1e-5)
+
+    def test_space_to_depth(self):
+        x = random(2, 3, 4, 6)
+        wanted = x.reshape(2, 3, 2, 2, 3, 2).transpose(0, 3, 5, 1, 2, 4).reshape(2, 12, 2, 3)
+        self.check(value(lambda a: topi.nn.space_to_depth(a, 2), x), wanted)
+        self.check(value(lambda a: topi.nn.space_to_depth(a, 2, "NHWC"), x.transpose(0, 2, 3, 1)), wanted.transpose(0, 2, 3, 1))
+
+
+if __name__ == "__main__":
+    unittest.main()
