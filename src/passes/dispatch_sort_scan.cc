@@ -1,9 +1,11 @@
-// Sorts go to the runtime: as a tensor program each element is compared with each other one.
+// Sorts go to the runtime: as a tensor program each element is compared with each other one. The position of an extreme is looked
+// for once the extreme is known: carried along with it, a position of 64 bits would take more work than the element.
 #include "passes/dispatch_sort_scan.h"
 
 #include <algorithm>
 
 #include "relax/builder.h"
+#include "relax/ops/formula.h"
 #include "relax/ops/table.h"
 #include "relax/rewrite.h"
 
@@ -55,6 +57,7 @@ class SortDispatcher final : public GraphRewriter {
     const RCall* call = value.as<RCall>();
     if (!call) return value;
     if (is_op(value, "median")) return median(*call);
+    if (is_op(value, "argmax") || is_op(value, "argmin")) return position_of_extreme(*call, is_op(value, "argmax"));
     const RExpr builtin = dispatched(*call);
     return builtin ? builtin : value;
   }
@@ -123,6 +126,70 @@ class SortDispatcher final : public GraphRewriter {
         out.push_back(te::compute(
             {.name = "T_median_index"}, out_shape, [&](const te::Indices& i) { return order_of(position(i)); }));
       return out;
+    });
+  }
+
+  /// The extreme along the axis, or of all elements, a NaN where there is one; then the first position that holds it.
+  RExpr position_of_extreme(const RCall& call, bool greatest) {
+    const TensorInfo* x = call.args[0]->sinfo.as<TensorInfo>();
+    const auto shape = x ? explicit_shape(*x) : std::nullopt;
+    if (!shape || shape->empty() || !(x->dtype.is_integer() || x->dtype.is_ieee_float() || x->dtype.is_bfloat()) ||
+        x->dtype.is_bool())
+      return ref(call);
+    const auto axis = int_attr(call.attrs, "axis");
+    const bool keeps = int_attr(call.attrs, "keepdims").value_or(0) != 0;
+    const std::vector<int64_t> gone = sorted_axes(axis ? std::optional(Axes{*axis}) : std::nullopt, x->ndim);
+    return builder().call_te(greatest ? "argmax" : "argmin", {call.args[0]}, [&](const TeInputs& in) {
+      const te::Tensor& elements = in.tensor(0);
+      const std::vector<Expr> extents = only(elements.shape(), gone), kept = without(elements.shape(), gone);
+      int64_t count = 1;
+      for (const Expr& e : extents) {
+        const auto n = as_int(e);
+        count = n && *n <= max_int(i32) && count <= max_int(i32) ? count * *n : max_int(i64);
+      }
+      const DType counted = count <= max_int(i32) ? i32 : i64;
+      // Elements along all axes, those that go by iterators of a reduction.
+      struct Walk {
+        std::vector<tir::IterVarRef> iterators;
+        te::Indices inside;
+      };
+      auto walk_over = [&] {
+        Walk w;
+        for (size_t d = 0; d < extents.size(); ++d) {
+          w.iterators.push_back(te::reduce_axis(extents[d], text("k", d)));
+          w.inside.push_back(w.iterators.back()->var);
+        }
+        return w;
+      };
+      auto element = [&](const te::Indices& i, const Walk& w) {
+        te::Indices at;
+        size_t next = 0, next_inside = 0;
+        for (int64_t d = 0; d < x->ndim; ++d)
+          at.push_back(std::ranges::binary_search(gone, d) ? w.inside[next_inside++] : i[next++]);
+        const Expr e = elements(at);
+        return e->dtype.is_float() && e->dtype.bits < 32 ? cast_to(f32, e) : e;
+      };
+      const te::Tensor extreme = te::reduce({.name = "T_extreme"}, kept, [&](const te::Indices& i) {
+        const Walk w = walk_over();
+        const Expr e = element(i, w);
+        if (!e->dtype.is_float()) return greatest ? te::reduce_max(e, w.iterators) : te::reduce_min(e, w.iterators);
+        return te::Reduction{
+            greatest ? te::max_or_nan_reducer(e->dtype) : te::min_or_nan_reducer(e->dtype), {e}, w.iterators};
+      });
+      const te::Tensor first = te::reduce({.name = "T_first"}, kept, [&](const te::Indices& i) {
+        const Walk w = walk_over();
+        const Expr e = element(i, w), wanted = extreme(i);
+        Expr found = eq(e, wanted);
+        if (e->dtype.is_float()) found = logical_or(found, logical_and(te::is_nan(e), te::is_nan(wanted)));
+        const Expr position = cast_to(counted, ravel(w.inside, extents));
+        return te::reduce_min(select(found, position, te::max_value(counted)), w.iterators);
+      });
+      std::vector<Expr> out_shape = elements.shape();
+      for (int64_t d : gone) out_shape[static_cast<size_t>(d)] = int_imm(1, i64);
+      if (!keeps) out_shape = kept;
+      return std::vector<te::Tensor>{te::compute({.name = "T_position"}, out_shape, [&](const te::Indices& i) {
+        return cast_to(i64, first(keeps ? without(i, gone) : i));
+      })};
     });
   }
 

@@ -1,11 +1,13 @@
 #include "rules/nest.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
 #include "arith/analyzer.h"
 #include "schedule/primitives.h"
+#include "schedule/reducers.h"
 #include "tir/nodes.h"
 
 namespace sator::rules {
@@ -53,7 +55,8 @@ Step step_of(const std::vector<Expr>& indices, const BufferRef& buffer, const Va
   return analyzer.prove_equal(moved, index + int_imm(1, index->dtype)) ? Step::next : Step::far;
 }
 
-/// A block whose iterators are loops, one each, that stores to one buffer.
+/// A block whose iterators are loops, one each, that stores one element, or one of each of the buffers that a reduction of tuples
+/// has, at the same indices.
 class Nest {
  public:
   /// Nothing where the block has another form.
@@ -61,9 +64,17 @@ class Nest {
     Nest nest;
     const Block& b = s.get(block);
     const BlockRealize& realize = s.realize(block);
-    nest.store_ = cast<BufferStore>(b.body);
     const std::vector<Loop> loops = get_loops(s, block);
-    if (!nest.store_ || loops.size() != b.iter_vars.size() || !is_one(realize.predicate)) return {};
+    if (loops.size() != b.iter_vars.size() || !is_one(realize.predicate)) return {};
+    if (const BufferStore* store = b.body.as<BufferStore>()) {
+      nest.results_ = {store->buffer};
+      nest.indices_ = store->indices;
+    } else {
+      schedule::Reduction of_tuples;
+      if (!b.init || not_a_known_reduction(b, b.body, of_tuples)) return {};
+      nest.results_ = of_tuples.buffers;
+      nest.indices_ = of_tuples.indices;
+    }
     for (size_t i = 0; i < b.iter_vars.size(); ++i) {
       const VarRef value = cast<Var>(realize.values[i]);
       const auto at = std::ranges::find(loops, value);
@@ -74,8 +85,8 @@ class Nest {
     }
     for (const Loop& loop : loops)
       if (std::ranges::count(nest.axes_, loop, &Axis::loop) != 1) return {};
-    walk(nest.store_->value, [&](const BufferLoad& load) {
-      const bool is_sum = b.init && load.buffer == nest.store_->buffer;
+    walk(b.body, [&](const BufferLoad& load) {
+      const bool is_sum = b.init && std::ranges::find(nest.results_, load.buffer) != nest.results_.end();
       if (!is_sum) nest.loads_.push_back(ref(load));
     });
     return nest;
@@ -83,11 +94,11 @@ class Nest {
 
   const std::vector<Axis>& axes() const { return axes_; }
   const std::vector<Ref<const BufferLoad>>& loads() const { return loads_; }
-  Step of_result(const Axis& a) const { return step_of(store_->indices, store_->buffer, a.var); }
+  Step of_result(const Axis& a) const { return step_of(indices_, results_[0], a.var); }
   /// The dimension of the result that the iterator is; nothing where none is.
   std::optional<size_t> dimension_in_result(const Axis& a) const {
-    for (size_t d = 0; d < store_->indices.size(); ++d)
-      if (cast<Var>(store_->indices[d]) == a.var) return d;
+    for (size_t d = 0; d < indices_.size(); ++d)
+      if (cast<Var>(indices_[d]) == a.var) return d;
     return {};
   }
   /// Whether some operand moves so.
@@ -117,7 +128,8 @@ class Nest {
       if (a.reduces == reduces) out.push_back(a);
     return out;
   }
-  Ref<const BufferStore> store_;
+  std::vector<BufferRef> results_;  ///< of the same shape
+  std::vector<Expr> indices_;       ///< of the element of each
   std::vector<Axis> axes_;
   std::vector<Ref<const BufferLoad>> loads_;
 };
@@ -274,15 +286,25 @@ void schedule_copy(Schedule& s, const Nest& nest) {
 
 // ---- A reduction whose vector lies along its result ----
 
-/// The block that stores a tile of results, which stay in registers until then.
-BlockHandle store_of_tile(Schedule& s, const BlockHandle& block) {
-  return cache_write(s, block, BufferSelector{true, int64_t{0}}, std::string("local"));
+/// The buffers that a block writes.
+std::vector<BufferSelector> results_of(const Schedule& s, const BlockHandle& block) {
+  std::vector<BufferSelector> out;
+  for (size_t i = 0; i < s.get(block).writes.size(); ++i) out.push_back({true, static_cast<int64_t>(i)});
+  return out;
+}
+
+/// The blocks that store a tile of results, which stay in registers until then.
+std::vector<BlockHandle> stores_of_tile(Schedule& s, const BlockHandle& block) {
+  std::vector<BlockHandle> out;
+  for (const BufferSelector& result : results_of(s, block))
+    out.push_back(cache_write(s, block, result, std::string("local")));
+  return out;
 }
 
 /// Lays out what the block writes so that one dimension is the innermost.
 void lay_innermost(Schedule& s, const BlockHandle& block, size_t dimension) {
-  const Block& b = s.get(block);
-  const size_t rank = b.writes[0]->buffer->shape.size();
+  const size_t rank = s.get(block).writes[0]->buffer->shape.size();
+  const DType dtype = s.get(block).iter_vars[0]->var->dtype;
   auto map = [&](const std::vector<VarRef>& i) {
     std::vector<Expr> index;
     for (size_t d = 0; d < rank; ++d)
@@ -290,12 +312,8 @@ void lay_innermost(Schedule& s, const BlockHandle& block, size_t dimension) {
     index.push_back(i[dimension]);
     return index;
   };
-  transform_layout(s,
-                   block,
-                   BufferSelector{true, int64_t{0}},
-                   arith::index_map(rank, map, b.iter_vars[0]->var->dtype),
-                   schedule::Value(),
-                   false);
+  for (const BufferSelector& result : results_of(s, block))
+    transform_layout(s, block, result, arith::index_map(rank, map, dtype), schedule::Value(), false);
 }
 
 /// The spatial iterator whose values share an operand that lies along the vector; the one with most values.
@@ -320,7 +338,7 @@ void schedule_tile(Schedule& s, const BlockHandle& block, const Nest& nest, cons
                                         : divisor_of(u->extent, {6, 5, 4, 3, 2});
   const bool stored_along = nest.of_result(v) == Step::next;
   const std::optional<size_t> dimension = nest.dimension_in_result(v);
-  const BlockHandle last = store_of_tile(s, block);
+  const std::vector<BlockHandle> stores = stores_of_tile(s, block);
   if (!stored_along && dimension) lay_innermost(s, block, *dimension);
   std::vector<Loop> vs =
       schedule::split(s, v.loop, Factors{std::nullopt, factor(v.loop, width / vector), factor(v.loop, vector)});
@@ -337,11 +355,12 @@ void schedule_tile(Schedule& s, const BlockHandle& block, const Nest& nest, cons
   whole.insert(whole.end(), sums.begin(), sums.end());
   whole.insert(whole.end(), tile.begin(), tile.end());
   reorder(s, whole);
-  reverse_compute_at(s, last, outer.back(), true);
+  for (const BlockHandle& store : stores) reverse_compute_at(s, store, outer.back(), true);
   for (size_t i = 0; i + 1 < tile.size(); ++i) unroll(s, tile[i]);
   vectorize(s, tile.back());
-  if (stored_along) {
-    const Loop own = get_loops(s, last).back();
+  for (const BlockHandle& store : stores) {
+    if (!stored_along) break;
+    const Loop own = get_loops(s, store).back();
     vectorize(s, schedule::split(s, own, Factors{std::nullopt, factor(own, vector)})[1]);
   }
   parallel_outer(s, outer);
@@ -464,7 +483,7 @@ void schedule_lanes(Schedule& s, const BlockHandle& block, const Nest& nest, con
     const Loop at = parallel_outer(s, outer);
     compute_at(s, partial, get_loops(s, block)[0] == at ? at : get_loops(s, block)[0], true);
   }
-  set_scope(s, partial, BufferSelector{true, int64_t{0}}, std::string("local"));
+  for (const BufferSelector& result : results_of(s, partial)) set_scope(s, partial, result, std::string("local"));
   std::vector<Loop> own = get_loops(s, partial);
   const Block& b = s.get(partial);
   const BlockRealize& realize = s.realize(partial);
@@ -489,23 +508,41 @@ void schedule_lanes(Schedule& s, const BlockHandle& block, const Nest& nest, con
   if (first_sum) decompose_reduction(s, partial, first_sum);
 }
 
-/// Cuts the reduction into parts along the longest of its iterators; one along which operands lie only where it is alone. The
-/// block of the parts has another spatial iterator.
+/// The largest divisor of the extent from `least` to `most`, of whole vectors if there is one; `most` where there is none.
+int64_t part_of(std::optional<int64_t> extent, int64_t least, int64_t most) {
+  for (const int64_t unit : {64, 16, 1})
+    for (int64_t part = most / unit * unit; extent && part >= std::max(least, unit); part -= unit)
+      if (*extent % part == 0) return part;
+  return most;
+}
+
+/// Cuts the reduction into parts: along the outer ones of its iterators as one, so that a part lies in one piece, where their extents
+/// are known; one along which operands lie only where it is alone. The block of the parts has another spatial iterator.
 BlockHandle cut_in_parts(Schedule& s, const Nest& nest) {
   const std::vector<Axis> sums = nest.reductions();
-  const Axis* k = nullptr;
+  std::vector<Axis> outer;
+  int64_t extent = 1;
   for (const Axis& a : sums) {
-    if (sums.size() > 1 && nest.some(a, Step::next)) continue;
-    if (!k || (k->extent && (!a.extent || *a.extent > *k->extent))) k = &a;
+    if (!a.extent || extent >= kEnoughParts || (sums.size() > 1 && nest.some(a, Step::next))) break;
+    extent *= *a.extent;
+    outer.push_back(a);
   }
-  if (!k) k = &sums[0];
+  if (outer.empty()) {
+    const auto longest = std::ranges::max_element(
+        sums, {}, [](const Axis& a) { return a.extent.value_or(std::numeric_limits<int64_t>::max()); });
+    outer = {*longest};
+    extent = longest->extent.value_or(kLongReduction);
+  }
   std::vector<Loop> order = loops_of(nest.spatial());
-  order.push_back(k->loop);
-  for (const Loop& l : loops_of(sums, k)) order.push_back(l);
-  if (order.size() > 1) reorder(s, order);
-  int64_t part = std::max<int64_t>(1, k->extent.value_or(kLongReduction) / kEnoughParts);
-  if (order.size() == 1) part = kPartOfSum;
-  return rfactor(s, schedule::split(s, k->loop, Factors{std::nullopt, factor(k->loop, part)})[0], 0);
+  for (const Axis& a : outer) order.push_back(a.loop);
+  for (const Axis& a : sums)
+    if (std::ranges::find(order, a.loop) == order.end()) order.push_back(a.loop);
+  const bool is_flat = order.size() == 1;
+  if (!is_flat) reorder(s, order);
+  const Loop k = outer.size() == 1 ? outer[0].loop : fuse(s, loops_of(outer));
+  const int64_t part = is_flat ? part_of(outer[0].extent, kPartOfSum / 8, kPartOfSum)
+                               : part_of(extent, 1, std::max<int64_t>(1, extent / kEnoughParts));
+  return rfactor(s, schedule::split(s, k, Factors{std::nullopt, factor(k, part)})[0], 0);
 }
 
 /// Whether there are too few results to share the work by them: with a vector along the results, each takes many of them.

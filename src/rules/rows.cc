@@ -129,7 +129,8 @@ MaybeReason schedule_row_wise(Schedule& s, const std::vector<BlockHandle>& block
     parallel(s, row);
     for (const ByLanes& r : reductions) {
       if (r.partial) {
-        set_scope(s, r.partial, BufferSelector{true, int64_t{0}}, std::string("local"));
+        for (size_t i = 0; i < s.get(r.partial).writes.size(); ++i)
+          set_scope(s, r.partial, BufferSelector{true, static_cast<int64_t>(i)}, std::string("local"));
         // The first iterator of rfactor's block is the lane.
         Loop lane = loop_of(s, r.partial, [](size_t i) { return i == 0; }), k = reduction_loop(s, r.partial);
         reorder(s, std::vector<Loop>{k, lane});

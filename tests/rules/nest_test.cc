@@ -44,6 +44,36 @@ struct Case {
   const char *extents, *kinds, *buffers, *store;
 };
 
+/// What the scheduled function leaves in its buffers is what the function as it was leaves there, and it has a parallel loop.
+void expect_same(const tir::PrimFuncRef& func, const schedule::Schedule& s, const std::string& what) {
+  bool is_parallel = false;
+  walk(s.func()->body, [&](const tir::For& loop) { is_parallel |= loop.kind == tir::LoopKind::parallel; });
+  EXPECT_TRUE(is_parallel) << what;
+  std::vector<std::vector<float>> plain, fast;
+  std::mt19937 random(3);
+  for (const VarRef& p : func->params) {
+    int64_t count = 1;
+    for (const Expr& e : func->buffer_of(p)->shape) count *= *as_int(e);
+    // Small integers: their sums are exact in any order.
+    std::vector<float>& values = plain.emplace_back(static_cast<size_t>(count));
+    for (float& v : values) v = static_cast<float>(static_cast<int>(random() % 9) - 4);
+  }
+  fast = plain;
+  auto arguments = [&](std::vector<std::vector<float>>& memory) {
+    std::vector<tir::Argument> out;
+    for (size_t i = 0; i < memory.size(); ++i) {
+      tir::ArrayView view{.dtype = f32};
+      for (const Expr& e : func->buffer_of(func->params[i])->shape) view.shape.push_back(*as_int(e));
+      view.data = memory[i].data();
+      out.emplace_back(view);
+    }
+    return out;
+  };
+  tir::Interpreter(func).run(arguments(plain));
+  tir::Interpreter(s.func()).run(arguments(fast));
+  EXPECT_EQ(plain, fast) << what;
+}
+
 TEST(Nest, MeansTheSame) {
   for (const Case& c : {
            // Along the result; a tile of registers; a tail.
@@ -80,32 +110,87 @@ TEST(Nest, MeansTheSame) {
     for (const char* level : {"avx512", "avx2"}) {
       schedule::Schedule s(func);
       schedule_nest(s, s.block_named("C"), target::cpu_level(level));
-      bool is_parallel = false;
-      walk(s.func()->body, [&](const tir::For& loop) { is_parallel |= loop.kind == tir::LoopKind::parallel; });
-      EXPECT_TRUE(is_parallel) << c.store;
-      std::vector<std::vector<float>> plain, fast;
-      std::mt19937 random(3);
-      for (const VarRef& p : func->params) {
-        int64_t count = 1;
-        for (const Expr& e : func->buffer_of(p)->shape) count *= *as_int(e);
-        // Small integers: their sums are exact in any order.
-        std::vector<float>& values = plain.emplace_back(static_cast<size_t>(count));
-        for (float& v : values) v = static_cast<float>(static_cast<int>(random() % 9) - 4);
-      }
-      fast = plain;
-      auto arguments = [&](std::vector<std::vector<float>>& memory) {
-        std::vector<tir::Argument> out;
-        for (size_t i = 0; i < memory.size(); ++i) {
-          tir::ArrayView view{.dtype = f32};
-          for (const Expr& e : func->buffer_of(func->params[i])->shape) view.shape.push_back(*as_int(e));
-          view.data = memory[i].data();
-          out.emplace_back(view);
-        }
-        return out;
-      };
-      tir::Interpreter(func).run(arguments(plain));
-      tir::Interpreter(s.func()).run(arguments(fast));
-      EXPECT_EQ(plain, fast) << c.store << " for " << level;
+      expect_same(func, s, text(c.store, " for ", level));
+    }
+  }
+}
+
+TEST(Nest, ReducesPairsOfPositionAndValue) {
+  struct Pairs {
+    const char *extents, *kinds, *a, *c, *element, *result, *position;
+  };
+  for (const Pairs& c : {
+           // Lanes along what is reduced, a tile along the results, parts of one result; with a rest and without.
+           Pairs{"5, 300", "SR", "5, 300", "5", "v0, v1", "v0", "v1"},
+           Pairs{"5, 320", "SR", "5, 320", "5", "v0, v1", "v0", "v1"},
+           Pairs{"37, 70", "RS", "37, 70", "70", "v0, v1", "v1", "v0"},
+           Pairs{"70, 71", "RR", "70, 71", "1", "v0, v1", "0", "v0 * 71 + v1"},
+           Pairs{"1, 8192", "SR", "1, 8192", "1", "v0, v1", "v0", "v1"},
+           Pairs{
+               "4, 5, 6, 44", "RRRR", "4, 5, 6, 44", "1", "v0, v1, v2, v3", "0", "((v0 * 5 + v1) * 6 + v2) * 44 + v3"},
+       }) {
+    const std::string kinds = c.kinds;
+    std::string names, block;
+    for (size_t i = 0; i < kinds.size(); ++i) {
+      names += text(i ? ", " : "", "i", i);
+      block += text(i ? ", " : "", "v", i);
+    }
+    const std::string r = c.result, a = text("A[", c.element, "]"), p = text("T.Cast(\"float32\", ", c.position, ")");
+    const std::string keep = text("V[", r, "] > ", a, " or V[", r, "] == ", a, " and P[", r, "] < ", p);
+    const std::string program = text("@T.prim_func\ndef main(A: T.Buffer((",
+                                     c.a,
+                                     ",)), P: T.Buffer((",
+                                     c.c,
+                                     ",)), V: T.Buffer((",
+                                     c.c,
+                                     ",))):\n",
+                                     "    for ",
+                                     names,
+                                     " in T.grid(",
+                                     c.extents,
+                                     "):\n",
+                                     "        with T.block(\"C\"):\n",
+                                     "            ",
+                                     block,
+                                     " = T.axis.remap(\"",
+                                     kinds,
+                                     "\", [",
+                                     names,
+                                     "])\n",
+                                     "            with T.init():\n",
+                                     "                P[",
+                                     r,
+                                     "] = T.float32(-1)\n",
+                                     "                V[",
+                                     r,
+                                     "] = T.float32(\"-inf\")\n",
+                                     "            p: T.float32 = T.Select(",
+                                     keep,
+                                     ", P[",
+                                     r,
+                                     "], ",
+                                     p,
+                                     ")\n",
+                                     "            v: T.float32 = T.Select(V[",
+                                     r,
+                                     "] > ",
+                                     a,
+                                     ", V[",
+                                     r,
+                                     "], ",
+                                     a,
+                                     ")\n",
+                                     "            P[",
+                                     r,
+                                     "] = p\n",
+                                     "            V[",
+                                     r,
+                                     "] = v\n");
+    const tir::PrimFuncRef func = tir::parse_function(program);
+    for (const char* level : {"avx512", "avx2"}) {
+      schedule::Schedule s(func);
+      schedule_nest(s, s.block_named("C"), target::cpu_level(level));
+      expect_same(func, s, text(program, " for ", level));
     }
   }
 }
