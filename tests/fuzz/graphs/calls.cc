@@ -47,6 +47,7 @@ std::string drawn_attr(Draw& draw, const std::string& op, const std::string& nam
       {"center", flag},
       {"scale", flag},
       {"training", flag},
+      {"rate", [](Draw&) { return std::string("0.5"); }},
       {"out_int32", flag},
       {"right", flag},
       {"nn.attention.scale", [](Draw&) { return std::string("0.5"); }},
