@@ -9,6 +9,7 @@
 #include "runtime/builtins/functions.h"
 #include "runtime/nonzero.h"
 #include "runtime/sort_keys.h"
+#include "runtime/sort_network.h"
 #include "runtime/unique.h"
 #include "runtime/vm.h"
 
@@ -60,41 +61,96 @@ void select_first(const Key* keys, int64_t n, size_t wanted, std::vector<Keyed<K
   std::partial_sort(items.begin(), items.begin() + static_cast<int64_t>(wanted), items.end(), comes_first<Key>);
 }
 
+/// The lines of a tensor along an axis: line l begins at `first(l)`, its elements lie `inner` apart.
+struct Lines {
+  int64_t length, inner, count;
+  static Lines of(const Tensor& x, int64_t axis) {
+    const int64_t length = x.dim(static_cast<size_t>(axis));
+    int64_t inner = 1;
+    for (int64_t d = axis + 1; d < x.rank(); ++d) inner *= x.dim(static_cast<size_t>(d));
+    return {length, inner, x.num_elements() / length};
+  }
+  int64_t first(int64_t line) const { return line / inner * length * inner + line % inner; }
+};
+
+constexpr int64_t kMostOfNetwork = 2048;  // elements of a line
+
+/// Whole, short lines, values alone.
+template <class Key>
+void sort_short_lines(VirtualMachine& vm, const SortJob& job) {
+  const Lines lines = Lines::of(job.x, job.axis);
+  const KeyForm form = key_form(job.x.dtype(), false);
+  const Key flip = job.descending ? static_cast<Key>(form.sign | (form.sign - 1)) : Key{0};
+  constexpr int64_t kAtOnce = kLinesOfNetwork;
+  vm.pool().for_each_chunk((lines.count + kAtOnce - 1) / kAtOnce, [&](int64_t begin, int64_t end, SatorContext*) {
+    std::vector<Key> keys(static_cast<size_t>(lines.length * kAtOnce));
+    for (int64_t group = begin; group < end; ++group) {
+      // What is missing of the last group is its last line again.
+      int64_t first[kAtOnce];
+      for (int64_t l = 0; l < kAtOnce; ++l) first[l] = lines.first(std::min(group * kAtOnce + l, lines.count - 1));
+      with_unsigned(form.bits, [&]<class T>(T) {
+        if constexpr (sizeof(T) <= sizeof(Key)) {
+          const T* from = job.x.data_as<T>();
+          T* to = job.out.values->data_as<T>();
+          Key* at = keys.data();
+          for (int64_t i = 0; i < lines.length; ++i, at += kAtOnce)
+            for (int64_t l = 0; l < kAtOnce; ++l)
+              at[l] = form.key_of(static_cast<Key>(from[first[l] + i * lines.inner])) ^ flip;
+          sort_side_by_side(keys.data(), lines.length);
+          at = keys.data();
+          for (int64_t i = 0; i < lines.length; ++i, at += kAtOnce)
+            for (int64_t l = 0; l < kAtOnce; ++l)
+              to[first[l] + i * lines.inner] = static_cast<T>(form.value_of(static_cast<Key>(at[l] ^ flip)));
+        }
+      });
+    }
+  });
+}
+
+/// Whole, long lines, values alone: half the bytes of the general case.
+template <class Key>
+void sort_long_lines(VirtualMachine& vm, const SortJob& job) {
+  const Lines lines = Lines::of(job.x, job.axis);
+  const KeyForm form = key_form(job.x.dtype(), false);
+  const Key flip = job.descending ? static_cast<Key>(form.sign | (form.sign - 1)) : Key{0};
+  vm.pool().for_each_chunk(lines.count, [&](int64_t begin, int64_t end, SatorContext*) {
+    std::vector<Key> keys(static_cast<size_t>(lines.length)), scratch;
+    for (int64_t line = begin; line < end; ++line) {
+      read_keys(job.x.data(), form, lines.first(line), 1, lines.inner, lines.length, keys.data());
+      for (Key& key : keys) key ^= flip;
+      sort_by_digits(keys, scratch, form.bits);
+      with_unsigned(form.bits, [&]<class T>(T) {
+        T* to = job.out.values->data_as<T>() + lines.first(line);
+        for (int64_t i = 0; i < lines.length; ++i)
+          to[i * lines.inner] = static_cast<T>(form.value_of(static_cast<Key>(keys[static_cast<size_t>(i)] ^ flip)));
+      });
+    }
+  });
+}
+
 /// Lines that lie side by side are taken together, so that cache lines are used whole.
 template <class Key>
 void sort_lines(VirtualMachine& vm, const SortJob& job) {
   if (job.wanted == 0) return;
-  const Dims& shape = job.x.shape();
-  int64_t inner = 1, outer = 1;
-  for (int64_t d = 0; d < job.x.rank(); ++d)
-    (d < job.axis ? outer : inner) *= d == job.axis ? 1 : shape[static_cast<size_t>(d)];
-  const int64_t n = shape[static_cast<size_t>(job.axis)], wanted = job.wanted;
+  const Lines all = Lines::of(job.x, job.axis);
+  const int64_t n = all.length, inner = all.inner, wanted = job.wanted;
   const int64_t size = job.x.dtype().bytes();
   constexpr int64_t kMostLines = 16, kMostKeys = 1 << 17;
   const int64_t at_once = std::clamp<int64_t>(kMostKeys / n, 1, std::min(inner, kMostLines));
   const int64_t groups = (inner + at_once - 1) / at_once;
-  // Values alone are found again from their keys: zeros then stand by their signs.
-  const bool by_values = !job.out.indices && wanted == n && n >= kFew;
-  const KeyForm form = key_form(job.x.dtype(), !by_values);
+  const KeyForm form = key_form(job.x.dtype());
   const Key flip = job.descending ? static_cast<Key>(form.sign | (form.sign - 1)) : Key{0};
-  vm.pool().for_each_chunk(outer * groups, [&](int64_t begin, int64_t end, SatorContext*) {
+  vm.pool().for_each_chunk(all.count / inner * groups, [&](int64_t begin, int64_t end, SatorContext*) {
     std::vector<Keyed<Key>> items, scratch;
-    std::vector<Key> keys(static_cast<size_t>(at_once * n)), line_keys, key_scratch;
-    std::vector<int32_t> order(static_cast<size_t>(by_values ? 0 : at_once * wanted));
+    std::vector<Key> keys(static_cast<size_t>(at_once * n));
+    std::vector<int32_t> order(static_cast<size_t>(at_once * wanted));
     for (int64_t group = begin; group < end; ++group) {
       const int64_t first = group % groups * at_once, lines = std::min(at_once, inner - first);
       const int64_t from = group / groups * n * inner + first, to = group / groups * wanted * inner + first;
       read_keys(job.x.data(), form, from, lines, inner, n, keys.data());
       for (int64_t i = 0; i < lines * n; ++i) keys[static_cast<size_t>(i)] ^= flip;
       for (int64_t line = 0; line < lines; ++line) {
-        Key* own = keys.data() + line * n;
-        if (by_values) {
-          line_keys.assign(own, own + n);
-          sort_by_digits(line_keys, key_scratch, form.bits);
-          for (int64_t i = 0; i < n; ++i)
-            own[i] = form.value_of(static_cast<Key>(line_keys[static_cast<size_t>(i)] ^ flip));
-          continue;
-        }
+        const Key* own = keys.data() + line * n;
         if (wanted * 8 < n || n < kFew) {
           select_first(own, n, static_cast<size_t>(wanted), items);
         } else {
@@ -104,15 +160,6 @@ void sort_lines(VirtualMachine& vm, const SortJob& job) {
         }
         for (int64_t i = 0; i < wanted; ++i)
           order[static_cast<size_t>(line * wanted + i)] = items[static_cast<size_t>(i)].index;
-      }
-      if (by_values) {
-        with_unsigned(form.bits, [&]<class T>(T) {
-          T* out = job.out.values->data_as<T>() + to;
-          for (int64_t i = 0; i < n; ++i)
-            for (int64_t line = 0; line < lines; ++line)
-              out[i * inner + line] = static_cast<T>(keys[static_cast<size_t>(line * n + i)]);
-        });
-        continue;
       }
       for (int64_t i = 0; i < wanted; ++i)
         for (int64_t line = 0; line < lines; ++line) {
@@ -129,6 +176,20 @@ void sort_lines(VirtualMachine& vm, const SortJob& job) {
         }
     }
   });
+}
+
+/// Whole lines of values alone are found again from their keys: zeros stand by their signs.
+template <class Key>
+void sort_by_keys(VirtualMachine& vm, const SortJob& job, bool whole_values) {
+  const int64_t n = job.x.dim(static_cast<size_t>(job.axis));
+  // Numbers of few digits need few passes.
+  const bool many_digits = job.x.dtype().bytes() >= 4;
+  if (!whole_values)
+    sort_lines<Key>(vm, job);
+  else if (n <= (many_digits ? kMostOfNetwork : kFew))
+    sort_short_lines<Key>(vm, job);
+  else
+    sort_long_lines<Key>(vm, job);
 }
 
 /// (x, axis, descending, results)
@@ -155,10 +216,11 @@ void sort_into(VirtualMachine& vm, const Args& args, const SortResults& out) {
   }
   if (x.num_elements() == 0) return;
   const SortJob job{x, axis, args.integer(2) != 0, wanted.value_or(0), out};
+  const bool whole_values = !out.indices && job.wanted == n;
   if (x.dtype().bytes() == 8)
-    sort_lines<uint64_t>(vm, job);
+    sort_by_keys<uint64_t>(vm, job, whole_values);
   else
-    sort_lines<uint32_t>(vm, job);
+    sort_by_keys<uint32_t>(vm, job, whole_values);
 }
 
 }  // namespace
