@@ -91,6 +91,15 @@ double float_from_bits(uint64_t bits, DType d) {
   return d.is_bfloat() ? bf16_to_f32(static_cast<uint16_t>(bits)) : f16_to_f32(static_cast<uint16_t>(bits));
 }
 
+/// x^y modulo 2^64, by squares; for a negative y, 1 / x^-y rounded towards 0, and 0 for x = 0.
+uint64_t whole_power(int64_t x, int64_t y, bool is_signed) {
+  if (is_signed && y < 0) return x == 1 || (x == -1 && y % 2 == 0) ? 1 : x == -1 ? ~uint64_t{0} : 0;
+  uint64_t out = 1, square = u(x);
+  for (uint64_t rest = u(y); rest != 0; rest >>= 1, square *= square)
+    if (rest & 1) out *= square;
+  return out;
+}
+
 }  // namespace
 
 double (*math_function(std::string_view op))(double) {
@@ -109,6 +118,12 @@ Value Compiler::math(const Call& n) {
     if (!x.f) unsupported(text(n.op, " of ", n.args[0]->dtype));
     return real(
         float_code([f = std::move(x.f), fn, round = Round(d)](Machine& m, int l) { return round(fn(f->eval(m, l))); }));
+  }
+  if (n.op == "tir.pow" && d.is_integer() && n.args[1]->dtype.element() == d.element()) {
+    Int x = integer(n.args[0]), y = integer(n.args[1]);
+    return whole(
+        int_code([x = std::move(x), y = std::move(y), wrap = Wrap(d.element()), is_signed = d.is_int()](
+                     Machine& m, int l) { return wrap(whole_power(x->eval(m, l), y->eval(m, l), is_signed)); }));
   }
   for (const Math2Row& row : kMath2) {
     if (row.op != n.op) continue;

@@ -101,6 +101,16 @@ class Sorted(unittest.TestCase):
                 np.testing.assert_array_equal(compiled(relax.op.nonzero, x)(x).numpy(), np.array(np.nonzero(x)))
 
 
+class Powers(unittest.TestCase):
+    def test_of_integers(self):
+        for dtype in ("int32", "int64", "int8", "uint8", "uint32"):
+            low = 0 if dtype[0] == "u" else -12
+            x, y = RNG.integers(low, 12, (7, 31)).astype(dtype), RNG.integers(0, 70, (7, 31)).astype(dtype)
+            np.testing.assert_array_equal(compiled(relax.op.power, x, y)(x, y).numpy(), np.power(x, y), dtype)
+        x, y = np.array([1, -1, -1, 2, 0, -3], "int32"), np.array([-5, -4, -3, -1, -1, -2], "int32")
+        np.testing.assert_array_equal(compiled(relax.op.power, x, y)(x, y).numpy(), [1, 1, -1, 0, 0, 0])
+
+
 class Sliced(unittest.TestCase):
     def test_steps_of_a_slice(self):
         for axis, start, end, step in ((0, 2, 40, 3), (1, 1, 99, 7), (1, -60, -1, 1), (0, 0, 53, 2)):

@@ -60,6 +60,42 @@ llvm::Value* elementary_pair(Emit& e, const Call& n, const char* name) {
 }
 #define OURS_OF_TWO(f) [](Emit& e, const Call& n) { return elementary_pair<elementary::f>(e, n, #f); }
 
+/// x^y of integers, wrapped like their products, by squares; for a negative y, 1 / x^-y rounded towards 0, and 0 for x = 0.
+llvm::Value* whole_power(Emit& e, llvm::Value* x, llvm::Value* y, bool is_signed) {
+  llvm::Type* type = x->getType();
+  auto number = [&](int64_t c) { return llvm::ConstantInt::get(type, static_cast<uint64_t>(c), true); };
+  llvm::Value* exponent = is_signed ? e.b.CreateSelect(e.b.CreateICmpSLT(y, number(0)), number(0), y) : y;
+  auto* before = e.b.GetInsertBlock();
+  auto* loop = llvm::BasicBlock::Create(e.llvm, "power", e.function);
+  auto* done = llvm::BasicBlock::Create(e.llvm, "power_done", e.function);
+  e.b.CreateBr(loop);
+  e.b.SetInsertPoint(loop);
+  llvm::PHINode *out = e.b.CreatePHI(type, 2), *square = e.b.CreatePHI(type, 2), *rest = e.b.CreatePHI(type, 2);
+  llvm::Value* is_odd = e.b.CreateICmpNE(e.b.CreateAnd(rest, number(1)), number(0));
+  llvm::Value* next = e.b.CreateSelect(is_odd, e.b.CreateMul(out, square), out);
+  llvm::Value* halved = e.b.CreateLShr(rest, number(1));
+  out->addIncoming(number(1), before), out->addIncoming(next, loop);
+  square->addIncoming(x, before), square->addIncoming(e.b.CreateMul(square, square), loop);
+  rest->addIncoming(exponent, before), rest->addIncoming(halved, loop);
+  llvm::Value* left = type->isVectorTy() ? e.b.CreateOrReduce(halved) : halved;
+  e.b.CreateCondBr(e.b.CreateICmpNE(left, llvm::ConstantInt::get(left->getType(), 0)), loop, done);
+  e.b.SetInsertPoint(done);
+  if (!is_signed) return next;
+  llvm::Value* is_even = e.b.CreateICmpEQ(e.b.CreateAnd(y, number(1)), number(0));
+  llvm::Value* of_minus_1 = e.b.CreateSelect(is_even, number(1), number(-1));
+  llvm::Value* inverse = e.b.CreateSelect(e.b.CreateICmpEQ(x, number(-1)), of_minus_1, number(0));
+  inverse = e.b.CreateSelect(e.b.CreateICmpEQ(x, number(1)), number(1), inverse);
+  return e.b.CreateSelect(e.b.CreateICmpSLT(y, number(0)), inverse, next);
+}
+
+llvm::Value* emit_pow(Emit& e, const Call& n) {
+  if (n.dtype.is_integer() && n.args[1]->dtype == n.dtype) {
+    llvm::Value* x = arg(e, n, 0);
+    return whole_power(e, x, arg(e, n, 1), n.dtype.is_int());
+  }
+  return elementary_pair<elementary::pow>(e, n, "pow");
+}
+
 /// An LLVM intrinsic that IEEE 754 defines exactly (or that works on bits).
 llvm::Value* exact(Emit& e, const Call& n, ID id) {
   std::vector<llvm::Value*> args;
@@ -248,7 +284,7 @@ constexpr EmitBuiltin kTable[] = {
     {"tir.sin", OURS(sin)},
     {"tir.cos", OURS(cos)},
     {"tir.sigmoid", OURS(sigmoid)},
-    {"tir.pow", OURS_OF_TWO(pow)},
+    {"tir.pow", emit_pow},
     {"tir.tan", OURS(tan)},
     {"tir.cosh", OURS(cosh)},
     {"tir.sinh", OURS(sinh)},
