@@ -106,9 +106,8 @@ StructInfo infer_conv(const ConvAttrs<N>& a, const CallInfo& in) {
              "groups divides the output channels");
   std::vector<Expr> shape{(*x)[0], (*w)[0]};
   for (size_t d = 0; d < N; ++d) {
-    Expr span = ((*w)[d + 2] - 1) * a.dilation.v[d];
-    Expr room = (*x)[d + 2] + (a.padding.v[d] + a.padding.v[d + N]) - span - 1;
-    shape.push_back(in.arith().simplify(floordiv(room, a.strides.v[d]) + 1));
+    const Expr reach = ((*w)[d + 2] - 1) * a.dilation.v[d] + 1;
+    shape.push_back(windows_along(in, (*x)[d + 2] + (a.padding.v[d] + a.padding.v[d + N]), reach, a.strides.v[d]));
   }
   return tensor_info(out.from_letters(shape, letters, in.arith()), dtype, vdevice);
 }

@@ -106,6 +106,19 @@ void need_window(const CallInfo& in, const std::vector<int64_t>& size, const std
   need("dilation", dilation, 1);
 }
 
+Expr windows_along(const CallInfo& in, const Expr& padded, const Expr& reach, int64_t stride) {
+  const Expr room = in.arith().simplify(padded - reach);
+  auto words = [&](const Expr& e) {
+    const Expr simple = in.arith().simplify(e);
+    return as_int(simple) ? text(*as_int(simple)) : text(simple);
+  };
+  if (as_int(room) && *as_int(room) < 0)
+    in.fail({.what = text("a window reaches over ", words(reach), " elements of ", words(padded)),
+             .needs = "windows inside of the data with its padding",
+             .hint = "use a smaller window or dilation, or more padding"});
+  return in.arith().simplify(floordiv(room, stride) + 1);
+}
+
 RExpr build_with_out_layout(const OpDef& op, BoundArgs args, const char* data_layout) {
   if (!has_attr(args.attrs, "out_layout")) args.attrs["out_layout"] = args.attrs.at(data_layout);
   return build_call(op, std::move(args));

@@ -42,6 +42,9 @@ std::optional<std::vector<Expr>> shape_in(const CallInfo& in, size_t i, const La
 /// Errors: an extent, stride or dilation below 1; negative padding.
 void need_window(const CallInfo& in, const std::vector<int64_t>& size, const std::vector<int64_t>& strides,
                  const std::vector<int64_t>& padding, const std::vector<int64_t>& dilation);
+/// How many windows lie along an axis of `padded` elements; each reaches over `reach` of them.
+/// Errors: none does, for both are known.
+Expr windows_along(const CallInfo& in, const Expr& padded, const Expr& reach, int64_t stride);
 
 /// out_layout that is left out is the layout of the data, which attribute `data_layout` names.
 RExpr build_with_out_layout(const OpDef& op, BoundArgs args, const char* data_layout);

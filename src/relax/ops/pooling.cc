@@ -51,9 +51,10 @@ StructInfo infer_pool(const PoolAttrs<N>& a, const CallInfo& in) {
   auto shape = shape_in(in, 0, data, kLetters<N>);
   if (!shape) return tensor_info(x.dtype, out.rank(), x.vdevice);
   for (size_t d = 0; d < N; ++d) {
-    Expr room = (*shape)[d + 2] + (a.padding.v[d] + a.padding.v[d + N]) - a.dilation.v[d] * (a.pool_size.v[d] - 1) - 1;
-    if (a.ceil_mode) room = room + (a.strides.v[d] - 1);
-    (*shape)[d + 2] = in.arith().simplify(floordiv(room, a.strides.v[d]) + 1);
+    Expr padded = (*shape)[d + 2] + (a.padding.v[d] + a.padding.v[d + N]);
+    if (a.ceil_mode) padded = padded + (a.strides.v[d] - 1);
+    const Expr reach = dim(a.dilation.v[d] * (a.pool_size.v[d] - 1) + 1);
+    (*shape)[d + 2] = windows_along(in, padded, reach, a.strides.v[d]);
   }
   return tensor_info(out.from_letters(*shape, kLetters<N>, in.arith()), x.dtype, x.vdevice);
 }
