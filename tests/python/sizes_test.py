@@ -210,10 +210,10 @@ class SymbolicSizes(unittest.TestCase):
 
     def test_known_sizes_without_a_formula(self):
         """What is left although its sizes are known is left for another reason, which the error names."""
-        dilated = "R.nn.conv1d_transpose(a0, a1, dilation=[2])"
-        kernels = floats(2, 2, 6), floats(2, 3, 3)
+        other_layout = 'R.nn.conv1d_transpose(a0, a1, data_layout="NWC")'
+        kernels = floats(2, 6, 2), floats(2, 3, 3)
         for expression, arrays, sizes, words in [
-            (dilated, kernels, [a.shape for a in kernels], "it is lowered for dilation 1 only"),
+            (other_layout, kernels, [a.shape for a in kernels], "it is lowered for data in NCW and kernels in IOW only"),
             ("R.squeeze(a0)", (X,), [NM], "the shape of its result is not known"),
         ]:
             with self.assertRaises(Exception) as refused:
