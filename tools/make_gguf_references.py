@@ -9,6 +9,7 @@ NAME.gguf, NAME.safetensors                 a random model, each of its matrices
                                             transformers in float64 on the dequantized values
 tokenizer-NAME.gguf                         vocabularies alone, made from the tokenizer.json of EXAMPLE and of folders in TOKENIZERS
                                             (data/tokenizers), whose expected.jsonl says what they make of texts
+tokenizer-cuttings.gguf, cuttings.json      a vocabulary of some texts, and what it makes of them, cut as other models' tokenizer.json says
 Rows of queries and keys are ordered, and 1 is added to norms, as llama.cpp's converter does it.
 """
 import json
@@ -304,6 +305,70 @@ def write_tokenizer(source, file, kind, pre):
     writer.close()
 
 
+# The letters and the ideographs of DeepSeek-LLM, as its tokenizer.json (that of DeepSeek-V2-Lite) lists them.
+LETTERS = (
+    "A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293\u0295-\u02af\u0370-\u0373\u0376\u0377"
+    "\u037b-\u037d\u037f\u0386\u0388-\u038a\u038c\u038e-\u03a1\u03a3-\u03f5\u03f7-\u0481\u048a-\u052f\u0531-\u0556\u10a0-\u10c5"
+    "\u13a0-\u13f5\u13f8-\u13fd\u1c90-\u1cba\u1cbd-\u1cbf\u1d00-\u1d2b\u1d6b-\u1d77\u1d79-\u1d9a\u1e00-\u1f15\u1f18-\u1f1d"
+    "\u1f20-\u1f45\u1f48-\u1f4d\u1f50-\u1f57\u1f59\u1f5b\u1f5d\u1f5f-\u1f7d\u1f80-\u1fb4\u1fb6-\u1fbc\u1fbe\u1fc2-\u1fc4"
+    "\u1fc6-\u1fcc\u1fd0-\u1fd3\u1fd6-\u1fdb\u1fe0-\u1fec\u1ff2-\u1ff4\u1ff6-\u1ffc\u2102\u2107\u210a-\u2113\u2115\u2119-\u211d"
+    "\u2124\u2126\u2128\u212a-\u212d\u212f-\u2134\u2139\u213c-\u213f\u2145-\u2149\u214e\u2183\u2184\u2c00-\u2c7b\u2c7e-\u2ce4"
+    "\u2ceb-\u2cee\u2cf2\u2cf3\ua640-\ua66d\ua680-\ua69b\ua722-\ua76f\ua771-\ua787\ua78b-\ua78e\uab70-\uabbf\ufb00-\ufb06"
+    "\ufb13-\ufb17\uff21-\uff3a\uff41-\uff5a\U00010400-\U0001044f\U000104b0-\U000104d3\U000104d8-\U000104fb"
+    "\U00010c80-\U00010cb2\U00010cc0-\U00010cf2\U000118a0-\U000118df\U0001e900-\U0001e943")
+IDEOGRAPHS = "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
+TEXTS = ["12 3456.789\u00b2\u00bd \u0663\u2167\uff11", "Don't we'LL\r\n\n  x \u2018no\u2019\u2013...?!\u00a0 ",
+         "\u65e5\u672c\u30abe\u0301 \ud55c\u3002\u043f\u0440\u0438, \u0644\u060c\u0939\u0940\u0964", " #a_b $x^2`|~\U0001f680 \u2126\u01c5"]
+
+
+def cuttings():
+    """Normalizer and steps of tokenizer.json, by llama.cpp's name, of the models that the name comes from."""
+    from tokenizers import Regex, normalizers, pre_tokenizers as steps
+    split = lambda pattern: steps.Split(Regex(pattern), "isolated")
+    level = lambda regex: steps.ByteLevel(add_prefix_space=False, use_regex=regex)
+    single = steps.Digits(individual_digits=True)
+    return {
+        "deepseek-llm": (None, [split("[\r\n]"), split(r"\s?[" + LETTERS + "]+"),
+                                split("\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+"), split(r"\s+$"),
+                                split(IDEOGRAPHS), single, level(False)]),
+        "deepseek-coder": (None, [split("[\r\n]"), split(r"\s?\p{L}+"), split(r"\s?\p{P}+"), split(IDEOGRAPHS), single, level(False)]),
+        "deepseek-v3": (None, [split(r"\p{N}{1,3}"), split("[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"),
+                               split(r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|"""
+                                     r""" ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""), level(False)]),
+        "falcon": (None, [steps.Punctuation("contiguous"), level(True), steps.Digits(individual_digits=False), split("[0-9][0-9][0-9]")]),
+        "bloom": (None, [split(" ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+"), level(False)]),
+        "command-r": (normalizers.NFC(), [single, level(True)]),
+        "smollm": (None, [single, level(True)]),
+        "olmo": (normalizers.NFC(), [level(True)]),
+        "phi-2": (None, [level(True)]),
+    }
+
+
+def write_cuttings(target):
+    """A vocabulary in which each text is one token, and so is less wherever it is cut."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    tokenizer.train_from_iterator(TEXTS, trainers.BpeTrainer(vocab_size=1000, initial_alphabet=alphabet, show_progress=False))
+    tree = json.loads(tokenizer.to_str())["model"]
+    writer = gguf.GGUFWriter(target / "tokenizer-cuttings.gguf", "llama")
+    writer.add_tokenizer_model("gpt2"), writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list(sorted(tree["vocab"], key=tree["vocab"].get))
+    writer.add_token_merges([m if isinstance(m, str) else " ".join(m) for m in tree["merges"]])
+    writer.add_bos_token_id(0)
+    writer.write_header_to_file(), writer.write_kv_data_to_file(), writer.write_tensors_to_file()
+    writer.close()
+    ids = {}
+    for name, (normalizer, steps) in cuttings().items():
+        if normalizer:
+            tokenizer.normalizer = normalizer
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(steps)
+        ids[name] = [tokenizer.encode(text, add_special_tokens=False).ids for text in TEXTS]
+        tokenizer.normalizer = None
+    (target / "cuttings.json").write_text(json.dumps({"texts": TEXTS, "ids": ids}, separators=(",", ":")) + "\n")
+
+
 def main():
     target, tokenizers, example = map(pathlib.Path, sys.argv[1:4])
     wanted = sys.argv[4:]
@@ -313,6 +378,7 @@ def main():
     if wanted:
         return
     write_blocks(target / "blocks")
+    write_cuttings(target)
     for name, (kind, pre) in TOKENIZERS.items():
         source = example if name == example.name else tokenizers / name
         write_tokenizer(source, target / f"tokenizer-{name}.gguf", kind, pre)

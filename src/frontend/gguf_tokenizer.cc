@@ -1,6 +1,7 @@
 // The tokenizer of a GGUF file as the tokenizer.json that it was made from.
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/error.h"
 #include "engine/tokenizer/unicode.h"
@@ -10,34 +11,55 @@ namespace sator {
 
 namespace {
 
-constexpr std::string_view kQwen2 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kLlama3 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kQwen2[] = {
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+constexpr std::string_view kLlama3[] = {
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+constexpr std::string_view kDeepseekLlm[] = {
+    R"([\r\n])",
+    R"(\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+)",
+    R"(\s?[!-/:-~！-／：-～‘-‟　-。]+)",
+    R"(\s+$)",
+    R"([一-龥ࠀ-一가-퟿]+)"};
+constexpr std::string_view kDeepseekCoder[] = {
+    R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", R"([一-龥ࠀ-一가-퟿]+)"};
+constexpr std::string_view kDeepseekV3[] = {
+    R"(\p{N}{1,3})",
+    R"([一-龥぀-ゟ゠-ヿ]+)",
+    R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+constexpr std::string_view kBloom[] = {R"( ?[^(\s|[.,!?…。，、।۔،])]+)"};
 
-/// How text is cut before byte-level BPE, by the name that llama.cpp gives it.
+/// How text is cut before byte-level BPE, by the name that llama.cpp gives it. Sources: the tokenizer.json of the models that files of
+/// the name are made from.
 struct Cutting {
   std::string_view pre;
-  std::string_view pattern = "";  ///< before the bytes; empty: GPT-2's own
-  bool single_digits = false;     ///< each digit by itself, before GPT-2's own
-  bool ignore_merges = false;     ///< a piece that is a token is one
+  std::span<const std::string_view> patterns = {};  ///< before the bytes, one after the other; empty: GPT-2's own
+  bool single_digits = false;                       ///< each digit by itself, behind the patterns, before GPT-2's own
+  bool ignore_merges = false;                       ///< a piece that is a token is one
   bool nfc = false;
+  bool falcon = false;    ///< punctuation apart before all; of the bytes' characters digits apart, by three
+  bool adds_bos = false;  ///< where the file does not say
 };
 constexpr Cutting kCuttings[] = {{.pre = "gpt-2"},
                                  {.pre = "gpt2"},
-                                 {.pre = "olmo"},
+                                 {.pre = "olmo", .nfc = true},
                                  {.pre = "phi-2"},
                                  {.pre = "jina-en"},
-                                 {.pre = "llama-bpe", .pattern = kLlama3, .ignore_merges = true},
-                                 {.pre = "llama3", .pattern = kLlama3, .ignore_merges = true},
-                                 {.pre = "dbrx", .pattern = kLlama3},
-                                 {.pre = "smaug-bpe", .pattern = kLlama3},
-                                 {.pre = "qwen2", .pattern = kQwen2, .nfc = true},
-                                 {.pre = "deepseek-r1-qwen", .pattern = kQwen2},
-                                 {.pre = "stablelm2", .pattern = kQwen2},
+                                 {.pre = "llama-bpe", .patterns = kLlama3, .ignore_merges = true, .adds_bos = true},
+                                 {.pre = "llama3", .patterns = kLlama3, .ignore_merges = true, .adds_bos = true},
+                                 {.pre = "dbrx", .patterns = kLlama3},
+                                 {.pre = "smaug-bpe", .patterns = kLlama3},
+                                 {.pre = "qwen2", .patterns = kQwen2, .nfc = true},
+                                 {.pre = "deepseek-r1-qwen", .patterns = kQwen2},
+                                 {.pre = "deepseek-llm", .patterns = kDeepseekLlm, .single_digits = true},
+                                 {.pre = "deepseek-coder", .patterns = kDeepseekCoder, .single_digits = true},
+                                 {.pre = "deepseek-v3", .patterns = kDeepseekV3},
+                                 {.pre = "stablelm2", .patterns = kQwen2},
+                                 {.pre = "bloom", .patterns = kBloom},
+                                 {.pre = "falcon", .falcon = true},
                                  {.pre = "starcoder", .single_digits = true},
                                  {.pre = "refact", .single_digits = true},
-                                 {.pre = "command-r", .single_digits = true},
+                                 {.pre = "command-r", .single_digits = true, .nfc = true},
                                  {.pre = "smollm", .single_digits = true},
                                  {.pre = "codeshell", .single_digits = true},
                                  {.pre = "exaone", .single_digits = true}};
@@ -116,31 +138,38 @@ void add_sentencepiece(const GgufFile& file, Json& out) {
   out["decoder"] = {{"type", "Sequence"}, {"decoders", decoders}};
 }
 
-void add_byte_level(const GgufFile& file, Json& out) {
+const Cutting& cutting_of(const GgufFile& file) {
   const Json* pre = find(file, "pre");
   const std::string name = pre && pre->is_string() ? pre->get<std::string>() : "gpt-2";
   const Cutting* cutting = std::ranges::find(kCuttings, name, &Cutting::pre);
-  if (cutting == std::end(kCuttings)) {
-    std::vector<std::string_view> known;
-    for (const Cutting& c : kCuttings) known.push_back(c.pre);
-    fail_at(file,
-            "pre",
-            text("is ", string_literal(name), ", a cutting of text that is not supported"),
-            text("one of ", join(known, ", ")));
-  }
+  if (cutting != std::end(kCuttings)) return *cutting;
+  std::vector<std::string_view> known;
+  for (const Cutting& c : kCuttings) known.push_back(c.pre);
+  fail_at(file,
+          "pre",
+          text("is ", string_literal(name), ", a cutting of text that is not supported"),
+          text("one of ", join(known, ", ")));
+}
+
+Json split_by(std::string_view pattern) {
+  return {{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}};
+}
+Json digits(bool single) { return {{"type", "Digits"}, {"individual_digits", single}}; }
+
+void add_byte_level(const GgufFile& file, const Cutting& cutting, Json& out) {
   Json bytes = {
       {"type", "ByteLevel"}, {"add_prefix_space", flag(file, "add_space_prefix", false)}, {"use_regex", true}};
   out["decoder"] = bytes;
+  bytes["use_regex"] = cutting.patterns.empty();
   Json steps = Json::array();
-  if (cutting->single_digits) steps.push_back({{"type", "Digits"}, {"individual_digits", true}});
-  if (!cutting->pattern.empty()) {
-    steps.push_back({{"type", "Split"}, {"pattern", {{"Regex", cutting->pattern}}}, {"behavior", "Isolated"}});
-    bytes["use_regex"] = false;
-  }
+  if (cutting.falcon) steps.push_back({{"type", "Punctuation"}, {"behavior", "Contiguous"}});
+  for (std::string_view pattern : cutting.patterns) steps.push_back(split_by(pattern));
+  if (cutting.single_digits) steps.push_back(digits(true));
   steps.push_back(bytes);
+  if (cutting.falcon) steps.push_back(digits(false)), steps.push_back(split_by("[0-9][0-9][0-9]"));
   out["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", steps}};
-  if (cutting->nfc) out["normalizer"] = {{"type", "NFC"}};
-  out["model"]["ignore_merges"] = cutting->ignore_merges;
+  if (cutting.nfc) out["normalizer"] = {{"type", "NFC"}};
+  out["model"]["ignore_merges"] = cutting.ignore_merges;
 }
 
 }  // namespace
@@ -183,6 +212,7 @@ Json tokenizer_of_gguf(const GgufFile& file) {
           {{"id", i}, {"content", tokens[i]}, {"special", types[i] != kUserDefined}, {"normalized", false}});
   }
   out["model"] = {{"type", "BPE"}, {"unk_token", unknown ? Json(*unknown) : Json()}};
+  bool adds_bos = true;
   if (name == "llama") {
     const Json& scores = list(file, "scores", tokens.size());
     if (!std::ranges::all_of(scores, [](const Json& s) { return s.is_number() && !std::isnan(s.get<double>()); }))
@@ -191,7 +221,9 @@ Json tokenizer_of_gguf(const GgufFile& file) {
     add_sentencepiece(file, out);
   } else {
     out["model"]["merges"] = list(file, "merges");
-    add_byte_level(file, out);
+    const Cutting& cutting = cutting_of(file);
+    add_byte_level(file, cutting, out);
+    adds_bos = cutting.adds_bos;
   }
   out["model"]["vocab"] = std::move(vocab);
   out["added_tokens"] = std::move(added);
@@ -207,7 +239,7 @@ Json tokenizer_of_gguf(const GgufFile& file) {
     single.push_back({{"SpecialToken", {{"id", token}, {"type_id", 0}}}});
     special[token] = {{"id", token}, {"ids", {*id}}, {"tokens", {token}}};
   };
-  put("bos_token_id", "add_bos_token", name == "llama");
+  put("bos_token_id", "add_bos_token", adds_bos);
   single.push_back({{"Sequence", {{"id", "A"}, {"type_id", 0}}}});
   put("eos_token_id", "add_eos_token", false);
   if (single.size() > 1)

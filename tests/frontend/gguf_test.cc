@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 
 #include "base/error.h"
 #include "engine/tokenizer/tokenizer.h"
@@ -34,6 +35,41 @@ TEST(Gguf, TokenizersGiveTheIdsOfTheirTokenizerJson) {
     }
     EXPECT_GE(compared, 100) << name;
   }
+}
+
+/// The file of a tokenizer with another name of how its texts are cut.
+std::string with_cutting(std::string bytes, const std::string& name) {
+  auto number = [](uint64_t v) { return std::string(reinterpret_cast<const char*>(&v), 8); };
+  const size_t at = bytes.find("tokenizer.ggml.pre") + 18 + 4;
+  return bytes.replace(at, 8 + 5, number(name.size()) + name);  // "gpt-2"
+}
+
+/// Cuttings of other models' tokenizer.json, by a vocabulary of ours (tools/make_gguf_references.py).
+TEST(Gguf, TextIsCutAsTheNameSays) {
+  const Json reference = Json::parse(read_file(reference_data("models/gguf/cuttings.json")));
+  const std::string whole = read_file(reference_data("models/gguf/tokenizer-cuttings.gguf"));
+  const TempFolder folder;
+  std::set<Json> different;
+  for (const auto& [name, ids] : reference["ids"].items()) {
+    const Tokenizer tokenizer = load_tokenizer(folder.write("m.gguf", with_cutting(whole, name)));
+    for (size_t i = 0; i < ids.size(); ++i)
+      EXPECT_EQ(tokenizer.encode(reference["texts"][i].get<std::string>()), ids[i].get<std::vector<int32_t>>())
+          << name << ": " << reference["texts"][i];
+    different.insert(ids);
+  }
+  EXPECT_EQ(reference["ids"].size(), 9u);
+  EXPECT_EQ(different.size(), 9u);
+  const std::string error = error_of([&] { load_tokenizer(folder.write("m.gguf", with_cutting(whole, "kimi-k2"))); });
+  EXPECT_NE(error.find("tokenizer.ggml.pre is \"kimi-k2\", a cutting of text that is not supported"), std::string::npos)
+      << error;
+}
+
+/// Llama 3's texts begin with a token of their own, also where older files do not say so.
+TEST(Gguf, WhatLlama3BeginsWith) {
+  const std::string bytes = with_cutting(read_file(reference_data("models/gguf/tokenizer-cuttings.gguf")), "llama-bpe");
+  const TempFolder folder;
+  const Tokenizer tokenizer = load_tokenizer(folder.write("m.gguf", bytes));
+  EXPECT_EQ(tokenizer.encode("a", true).size(), tokenizer.encode("a").size() + 1);
 }
 
 TEST(Gguf, AFileWithoutATokenizerSaysSo) {
