@@ -66,6 +66,8 @@ def write_blocks(folder):
 SIZES = dict(vocab_size=96, hidden_size=256, intermediate_size=256, num_hidden_layers=1, num_attention_heads=4,
              num_key_value_heads=2, head_dim=64, max_position_embeddings=64, tie_word_embeddings=False, bos_token_id=1,
              eos_token_id=2, pad_token_id=0)
+SMALL = dict(vocab_size=33, hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1,
+             max_position_embeddings=64, tie_word_embeddings=False, bos_token_id=1, eos_token_id=2, pad_token_id=0)
 GPT2 = dict(vocab_size=96, n_embd=256, n_layer=1, n_head=4, n_positions=64, bos_token_id=1, eos_token_id=2)
 # File: model_type, what the row adds, GGUF's architecture, and the type that its matrices begin with.
 ROWS = {
@@ -98,6 +100,17 @@ ROWS = {
     "mixtral-by-expert": ("mixtral", {"hidden_size": 32, "head_dim": 16, "num_attention_heads": 2, "num_key_value_heads": 1, "num_hidden_layers": 1,
                                       "num_local_experts": 3, "num_experts_per_tok": 2, "intermediate_size": 64, "vocab_size": 61,
                                       "sliding_window": None}, "llama", 0),
+    # llama.cpp knows no other GELU of these two.
+    "gptneox": ("gpt_neox", {**SMALL, "head_dim": None, "num_key_value_heads": None, "hidden_act": "gelu_pytorch_tanh"}, "gptneox", 0),
+    "falcon": ("falcon", {**SMALL, "head_dim": None, "num_key_value_heads": None, "intermediate_size": None, "num_attention_heads": 4,
+                          "num_kv_heads": 2, "ffn_hidden_size": 32, "tie_word_embeddings": True, "new_decoder_architecture": True,
+                          "activation": "gelu_pytorch_tanh"}, "falcon", 2),
+    "deepseek2": ("deepseek_v3", {**SMALL, "head_dim": None, "num_key_value_heads": 2, "q_lora_rank": 32, "kv_lora_rank": 32,
+                                  "qk_nope_head_dim": 32, "qk_rope_head_dim": 8, "v_head_dim": 32, "moe_intermediate_size": 32,
+                                  "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 2, "topk_group": 1, "n_shared_experts": 1,
+                                  "first_k_dense_replace": 0, "rope_parameters": {
+                                      "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+                                      "beta_fast": 32.0, "beta_slow": 1.0, "original_max_position_embeddings": 4}}, "deepseek2", 0),
 }
 PERMUTED = ("llama", "granite")
 
@@ -111,29 +124,60 @@ def unpermuted(w, heads):
     return w.reshape(heads, w.shape[0] // heads // 2, 2, *w.shape[1:]).swapaxes(1, 2).reshape(w.shape)
 
 
+def rows_by_part(config):
+    """Which rows of a tensor that holds queries, key and value of each group come first in one that holds all queries, all keys, all
+    values."""
+    groups = getattr(config, "num_kv_heads", config.num_attention_heads)
+    head_dim = config.hidden_size // config.num_attention_heads
+    rows = np.arange((config.num_attention_heads + 2 * groups) * head_dim).reshape(groups, -1, head_dim)
+    return np.concatenate([rows[:, :-2].ravel(), rows[:, -2].ravel(), rows[:, -1].ravel()])
+
+
+def add_deepseek(writer, config):
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps), writer.add_head_count_kv(1)
+    writer.add_q_lora_rank(config.q_lora_rank), writer.add_kv_lora_rank(config.kv_lora_rank)
+    writer.add_rope_dimension_count(config.qk_rope_head_dim)
+    writer.add_key_length(config.kv_lora_rank + config.qk_rope_head_dim), writer.add_value_length(config.kv_lora_rank)
+    writer.add_key_length_mla(config.qk_nope_head_dim + config.qk_rope_head_dim), writer.add_value_length_mla(config.v_head_dim)
+    writer.add_leading_dense_block_count(config.first_k_dense_replace)
+    writer.add_expert_count(config.n_routed_experts), writer.add_expert_used_count(config.num_experts_per_tok)
+    writer.add_expert_feed_forward_length(config.moe_intermediate_size), writer.add_expert_shared_count(config.n_shared_experts)
+    writer.add_expert_group_count(config.n_group), writer.add_expert_group_used_count(config.topk_group)
+    writer.add_expert_weights_scale(config.routed_scaling_factor), writer.add_expert_weights_norm(config.norm_topk_prob)
+    writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+    rope = config.rope_parameters
+    writer.add_rope_freq_base(rope["rope_theta"]), writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+    writer.add_rope_scaling_factor(rope["factor"])
+    writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    writer.add_rope_scaling_yarn_log_mul(0.1 * rope["mscale_all_dim"])
+
+
 def add_metadata(writer, config, arch, model_type):
     text = lambda name, otherwise=None: getattr(config, name, otherwise)
     writer.add_context_length(text("max_position_embeddings") or config.n_positions)
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers)
-    writer.add_feed_forward_length(text("intermediate_size") or 4 * config.hidden_size)
+    writer.add_feed_forward_length(text("intermediate_size") or text("ffn_hidden_size") or 4 * config.hidden_size)
     writer.add_head_count(config.num_attention_heads)
     writer.add_file_type(15)
     if model_type == "gpt2":
         writer.add_layer_norm_eps(config.layer_norm_epsilon)
         return
-    writer.add_head_count_kv(config.num_key_value_heads)
+    if model_type == "deepseek_v3":
+        add_deepseek(writer, config)
+        return
+    writer.add_head_count_kv(text("num_key_value_heads") or text("num_kv_heads") or config.num_attention_heads)
     head_dim = text("head_dim") or config.hidden_size // config.num_attention_heads
     if text("head_dim"):
         writer.add_key_length(head_dim), writer.add_value_length(head_dim)
     share = (text("rope_parameters") or {}).get("partial_rotary_factor", 1.0)
     writer.add_rope_dimension_count(int(head_dim * share))
     writer.add_rope_freq_base((text("rope_parameters") or {}).get("rope_theta", 10000.0))
-    if model_type in ("starcoder2", "stablelm"):
-        writer.add_layer_norm_eps(text("norm_epsilon") or text("layer_norm_eps"))
+    if model_type in ("starcoder2", "stablelm", "gpt_neox", "falcon"):
+        writer.add_layer_norm_eps(text("norm_epsilon") or text("layer_norm_eps") or text("layer_norm_epsilon"))
     else:
         writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    if model_type == "stablelm":
+    if model_type in ("stablelm", "gpt_neox"):
         writer.add_parallel_residual(config.use_parallel_residual)
     if text("num_experts_per_tok"):
         writer.add_expert_count(text("num_experts") or config.num_local_experts)
@@ -176,7 +220,7 @@ def parts_of(name, p, model_type):
 # What the package's map of names lacks, or has for another model.
 OWN_NAMES = {"mlp.gate.weight": "ffn_gate_inp.weight", "mlp.router.weight": "ffn_gate_inp.weight",
              "mlp.router.bias": "ffn_gate_inp.bias", "self_attn.sinks": "attn_sinks.weight",
-             "mlp.shared_expert_gate.weight": "ffn_gate_inp_shexp.weight"}
+             "mlp.shared_expert_gate.weight": "ffn_gate_inp_shexp.weight", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias"}
 
 
 def gguf_name(names, hf_name, arch):
@@ -188,11 +232,16 @@ def gguf_name(names, hf_name, arch):
     return names.get_name(hf_name, try_suffixes=(".weight", ".bias"))
 
 
-def blocks_like(shape, kind, rng):
+# Of small models, whose types make no difference: fewer kernels are compiled.
+SMALL_TYPES = (Type.Q4_0, Type.Q5_1)
+
+
+def blocks_like(shape, kind, rng, is_small=False):
     """Random blocks of that type, or of the next one whose blocks fit the rows: bytes, values, the type's number."""
     # Large matrices of float32 would only make files larger: vectors are float32, and a small matrix may be.
     while shape[-1] % gguf.GGML_QUANT_SIZES[TYPES[kind % len(TYPES)]][0] or (
-            TYPES[kind % len(TYPES)] == Type.F32 and np.prod(shape) > 2**15):
+            TYPES[kind % len(TYPES)] == Type.F32 and np.prod(shape) > 2**15) or (
+            is_small and TYPES[kind % len(TYPES)] not in SMALL_TYPES):
         kind += 1
     of = TYPES[kind % len(TYPES)]
     data = random_blocks(int(np.prod(shape[:-1])), shape[-1], of, 2.5 / 16, rng)
@@ -210,6 +259,7 @@ def write_model_with(target, name, seed):
     model_type, added, arch, kind = ROWS[name]
     keys = GPT2 if added is None else {k: v for k, v in {**SIZES, **added}.items() if v is not None or k == "sliding_window"}
     config = transformers.AutoConfig.for_model(model_type, **keys)
+    is_small = config.vocab_size == SMALL["vocab_size"]
     generator, rng = torch.Generator().manual_seed(seed), np.random.default_rng(seed)
     model = transformers.AutoModelForCausalLM.from_config(
         config, attn_implementation="eager", experts_implementation="eager").eval().float()
@@ -220,12 +270,22 @@ def write_model_with(target, name, seed):
     key = {"gpt-oss": "GPT_OSS"}.get(arch, arch.upper())
     names = gguf.get_tensor_name_map(getattr(gguf.MODEL_ARCH, key), config.num_hidden_layers)
     heads = {"attn_q": config.num_attention_heads, "attn_k": getattr(config, "num_key_value_heads", None)}
-    for hf_name, p in model.named_parameters():
+    biases = [(n, b) for n, b in model.named_buffers() if n.endswith("e_score_correction_bias")]
+    for hf_name, p in [*model.named_parameters(), *biases]:
+        if hf_name.endswith("kv_b_proj.weight"):  # by head: the key's rows, transposed, then the value's
+            heads_of = p.data.view(config.num_attention_heads, -1, config.kv_lora_rank)
+            nope = config.qk_nope_head_dim
+            for role, part in (("k", heads_of[:, :nope].transpose(1, 2)), ("v", heads_of[:, nope:])):
+                data, values, kind = blocks_like(part.shape, kind, rng, is_small)
+                writer.add_tensor(f"blk.{hf_name.split('.')[2]}.attn_{role}_b.weight", data, raw_dtype=TYPES[kind % len(TYPES)])
+                part.copy_(torch.from_numpy(values))
+                kind += 1
+            continue
         for gg_name, part in parts_of(hf_name, p, model_type) or ():
             if part.dim() == 2:
                 writer.add_tensor(gg_name, np.ascontiguousarray(part.numpy(), np.float32))
                 continue
-            data, values, kind = blocks_like(part.shape, kind, rng)
+            data, values, kind = blocks_like(part.shape, kind, rng, is_small)
             if name.endswith("by-expert"):
                 for e, one in enumerate(data):
                     writer.add_tensor(gg_name.replace("_exps.", f".{e}."), np.ascontiguousarray(one), raw_dtype=TYPES[kind % len(TYPES)])
@@ -241,19 +301,23 @@ def write_model_with(target, name, seed):
         if "ffn_gate_inp" in gg_name:  # never quantized; the gate of the shared expert is a vector
             writer.add_tensor(gg_name, np.ascontiguousarray(w.reshape(-1) if len(w) == 1 else w, np.float32))
             continue
+        by_part = rows_by_part(config) if "query_key_value" in hf_name else np.arange(len(w))
         transposed = model_type == "gpt2" and w.ndim == 2 and "h." in hf_name
         if transposed:
             w = w.T
         if w.ndim == 1:
             if arch in PERMUTED and role in heads:
                 w = permuted(w, heads[role])
+            w = w[by_part]
             writer.add_tensor(gg_name, np.ascontiguousarray(w + 1 if "gemma" in arch and "norm" in gg_name else w, np.float32))
             continue
-        data, values, kind = blocks_like(w.shape, kind, rng)
+        data, values, kind = blocks_like(w.shape, kind, rng, is_small)
         writer.add_tensor(gg_name, data, raw_dtype=TYPES[kind % len(TYPES)])
         kind += 1
         if arch in PERMUTED and role in heads:
             values = unpermuted(values, heads[role])
+        if not transposed:
+            values = values[np.argsort(by_part)]
         p.data = torch.from_numpy(np.ascontiguousarray(values.T if transposed else values, np.float32))
     if name == "llama3-rope":
         # The factors by which llama.cpp's converter divides the frequencies.
@@ -263,7 +327,7 @@ def write_model_with(target, name, seed):
     writer.close()
     expected, exact = {}, model.double()
     margins = Margins(exact)
-    for k, length in enumerate((5, 13, 37)):
+    for k, length in enumerate((3, 5, 9) if is_small else (5, 13, 37)):
         ids = torch.randint(3, config.vocab_size, (length,), generator=generator)
         with torch.no_grad():
             logits = exact(ids[None], use_cache=False).logits[0]

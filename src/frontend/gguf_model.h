@@ -12,8 +12,9 @@ namespace sator {
 Json config_of_gguf(const GgufFile& file);
 
 /// What a converter to GGUF has changed in the weights is taken back in the description: norms hold 1 + w already, matrices
-/// are stored [out, in], gate and up of experts lie apart.
-void describe_as_in_gguf(ModelConfig& config);
+/// are stored [out, in], queries, keys and values one after the other, gate and up of experts lie apart. How llama.cpp computes what
+/// the families' own programs do in another way is as there: which norms have the file's epsilon, how experts are chosen.
+void describe_as_in_gguf(const GgufFile& file, ModelConfig& config);
 
 /// A tensor by the name that the Hugging Face checkpoint has for it.
 struct GgufWeight {

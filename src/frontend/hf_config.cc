@@ -167,8 +167,9 @@ std::optional<ChatTemplate> load_chat_template(const fs::path& model) {
 ModelConfig read_model_config(const fs::path& folder) {
   if (GgufFile::is_named_so(folder)) {
     if (!fs::exists(folder)) fail_absent(folder);
-    ModelConfig model = model_config_of(config_of_gguf(GgufFile::open(folder)), folder.string());
-    describe_as_in_gguf(model);
+    const GgufFile file = GgufFile::open(folder);
+    ModelConfig model = model_config_of(config_of_gguf(file), folder.string());
+    describe_as_in_gguf(file, model);
     return model;
   }
   fs::path file = fs::is_directory(folder) ? folder / "config.json" : folder;

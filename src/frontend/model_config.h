@@ -78,7 +78,8 @@ struct NormConfig {
 /// Source: DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1.
 struct LatentAttention {
   int64_t rank = 0, plain_dim = 0, value_dim = 0;
-  int64_t query_rank = 0;  // queries are made of a latent vector of their own, of so many numbers; 0: of the token
+  int64_t query_rank = 0;      // queries are made of a latent vector of their own, of so many numbers; 0: of the token
+  double norm_epsilon = 1e-6;  // of the norms of the latent vectors
 };
 
 struct AttentionConfig {

@@ -57,6 +57,7 @@ Checkpoint Checkpoint::open_gguf(const fs::path& file, const ModelConfig& config
   const auto gguf = std::make_shared<const GgufFile>(GgufFile::open(file));
   Checkpoint out;
   out.files_ = gguf->files();
+  std::vector<StoredWeight> weights;
   for (const GgufWeight& w : weights_of_gguf(*gguf, config)) {
     const GgufTensor& t = w.tensor;
     StoredWeight stored{.name = w.name, .shape = t.shape};
@@ -71,8 +72,9 @@ Checkpoint Checkpoint::open_gguf(const fs::path& file, const ModelConfig& config
       stored.bytes = t.bytes;
       stored.row_order = w.row_order;
     }
-    out.add(std::move(stored));
+    weights.push_back(std::move(stored));
   }
+  for (StoredWeight& w : by_part(std::move(weights), config.names.expert_stacks)) out.add(std::move(w));
   out.is_exact_ = true;
   out.finish(file.string(), file_type_of_gguf(*gguf));
   return out;

@@ -68,6 +68,7 @@ void add_attention(Json& out, const AttentionConfig& a) {
   if (a.latent) {
     out["attention.kv_lora_rank"] = a.latent->rank, out["attention.q_lora_rank"] = a.latent->query_rank;
     out["attention.qk_nope_head_dim"] = a.latent->plain_dim, out["attention.v_head_dim"] = a.latent->value_dim;
+    out["attention.latent_norm_eps"] = a.latent->norm_epsilon;
   }
 }
 

@@ -8,9 +8,6 @@ using namespace relax;
 
 namespace {
 
-constexpr double kEpsilon =
-    1e-6;  // of both norms, whatever the file says of the others (transformers' DeepseekV3RMSNorm)
-
 class Latent {
  public:
   Latent(Layers& layers, const ModelConfig& config, int64_t block, int64_t place)
@@ -65,7 +62,7 @@ class Latent {
   RExpr norm(const RExpr& x, const std::string& name, int64_t width) {
     return l_.op("nn.rms_norm",
                  {x, l_.vector(h_ + name + ".weight", width)},
-                 {{"axes", relax::Value(int64_t{-1})}, {"epsilon", kEpsilon}},
+                 {{"axes", relax::Value(int64_t{-1})}, {"epsilon", latent_.norm_epsilon}},
                  h_ + name);
   }
 

@@ -527,8 +527,7 @@ static void take_values(const StoredWeight& w, const ExpertStack& stack, const s
                    }});
 }
 
-/// Tensors that hold several experts or heads, one by one.
-static std::vector<StoredWeight> by_part(std::vector<StoredWeight> weights, const std::vector<ExpertStack>& stacks) {
+std::vector<StoredWeight> by_part(std::vector<StoredWeight> weights, const std::vector<ExpertStack>& stacks) {
   const auto matrices = std::make_shared<CutMatrices>();
   std::vector<StoredWeight> out;
   for (StoredWeight& w : weights) {

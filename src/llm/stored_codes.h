@@ -8,6 +8,10 @@ namespace sator::llm {
 /// The weights in a tensor of floats: itself, or one for each expert of a stack. Errors: a stack that is none.
 std::vector<StoredWeight> floats_of(const SafeTensor& tensor, const std::vector<ExpertStack>& stacks);
 
+/// Tensors that hold several experts or heads, one by one: of codes the floats that they stand for, since a head's rows, or columns, need
+/// not be whole groups. Errors: as of floats_of; a matrix of codes of no whole heads.
+std::vector<StoredWeight> by_part(std::vector<StoredWeight> weights, const std::vector<ExpertStack>& stacks);
+
 /// The weights of a folder whose matrices are quantized: "<layer>.weight" for each "<layer>.qweight" (gptq, awq) or
 /// "<layer>.weight_packed" (compressed-tensors), "<layer>.weight" of 8-bit floats (fp8), those of each expert for "<stack>_blocks" (mxfp4), and what stays floats. Values
 /// are kept exactly: (code - zero) * scale.

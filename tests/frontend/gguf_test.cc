@@ -160,6 +160,73 @@ TEST(Gguf, DamagedFilesAreRefusedWithWords) {
   EXPECT_NE(error_of([&] { read_model_config(file); }).find("\"bert2\", which is not supported"), std::string::npos);
 }
 
+/// A file whose numbers of 32 bits and names of keys are changed.
+class ChangedFile {
+ public:
+  explicit ChangedFile(const char* name) : bytes_(read_file(reference_data(text("models/gguf/", name, ".gguf")))) {}
+  ChangedFile with(const std::string& key, uint32_t value) const {
+    ChangedFile out = *this;
+    out.bytes_.replace(place(key) + key.size() + 4, 4, std::string(reinterpret_cast<const char*>(&value), 4));
+    return out;
+  }
+  ChangedFile with_type(const std::string& key, char type) const {
+    ChangedFile out = *this;
+    out.bytes_[place(key) + key.size()] = type;
+    return out;
+  }
+  /// All keys, or tensors, of a name.
+  ChangedFile renamed(const std::string& from, const std::string& to) const {
+    ChangedFile out = *this;
+    for (size_t at = 0; (at = out.bytes_.find(from, at)) != out.bytes_.npos; at += to.size())
+      out.bytes_.replace(at, from.size(), to);
+    return out;
+  }
+  std::string error() const {
+    const TempFolder folder;
+    const fs::path file = folder.write("m.gguf", bytes_);
+    return error_of([&] { read_model_config(file); });
+  }
+
+ private:
+  size_t place(const std::string& key) const {
+    const size_t at = bytes_.find(key);
+    EXPECT_NE(at, bytes_.npos) << key;
+    return at;
+  }
+  std::string bytes_;
+};
+
+TEST(Gguf, WhatTheArchitecturesNeedIsAskedFor) {
+  auto expect = [](const ChangedFile& file, const char* words) {
+    EXPECT_NE(file.error().find(words), std::string::npos) << words << "\n" << file.error();
+  };
+  const ChangedFile deepseek("deepseek2"), neox("gptneox"), falcon("falcon");
+  EXPECT_EQ(deepseek.error() + neox.error() + falcon.error(), "");
+  for (const char* key : {"attention.kv_lora_rank",
+                          "rope.dimension_count",
+                          "expert_shared_count",
+                          "expert_group_used_count",
+                          "attention.value_length_mla",
+                          "context_length",
+                          "block_count"})
+    expect(deepseek.renamed(text("deepseek2.", key), std::string(10 + std::string(key).size(), 'x')),
+           text("deepseek2.", key, " is missing").c_str());
+  expect(neox.renamed("gptneox.use_parallel_residual", "gptneoX.use_parallel_residual"),
+         "gptneox.use_parallel_residual is missing");
+  expect(neox.renamed("output.weight", "Output.weight"), "tensor output.weight is missing");
+  expect(deepseek.with("deepseek2.rope.dimension_count", 40), "deepseek2.attention.key_length_mla is 40, of which 40");
+  expect(deepseek.with("deepseek2.attention.key_length", 41),
+         "deepseek2.attention.key_length is 41 with a latent vector of 32 and 8 rotated elements");
+  expect(deepseek.with("deepseek2.expert_gating_func", 3), "deepseek2.expert_gating_func is 3");
+  expect(deepseek.with("deepseek2.expert_group_count", 3), "n_group = 3");
+  expect(deepseek.with("deepseek2.expert_count", 0x7fffffff), "deepseek2.expert_count is 2147483647");
+  expect(deepseek.with("deepseek2.rope.scaling.yarn_log_multiplier", 0x7f800000),
+         "deepseek2.rope.scaling.yarn_log_multiplier is inf");
+  expect(deepseek.with_type("deepseek2.attention.kv_lora_rank", 6), "deepseek2.attention.kv_lora_rank is ");
+  expect(falcon.with("falcon.attention.head_count_kv", 3), "num_kv_heads = 3");
+  expect(falcon.with("falcon.rope.dimension_count", 4), "rotates a part of each head");
+}
+
 TEST(Gguf, AFolderOfOneFileStandsForIt) {
   TempFolder folder;
   const fs::path source = reference_data("models/gguf/qwen2.gguf");

@@ -43,7 +43,8 @@ void read_latent_attention(const JsonAt& config, ModelConfig& model, const Deeps
         a.scale *= m * m;
         break;
       }
-  // Transformers gives both norms this one, whatever the file says of others.
+  // Transformers gives both norms 1e-6, whatever the file says of others (DeepseekV3RMSNorm).
+  l.norm_epsilon = 1e-6;
   TensorNames& n = model.names;
   n.query_up = l.query_rank > 0 ? "self_attn.q_b_proj" : "self_attn.q_proj";
   if (l.query_rank > 0) n.query_down = "self_attn.q_a_proj", n.query_norm = "self_attn.q_a_layernorm";
