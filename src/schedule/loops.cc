@@ -104,10 +104,26 @@ std::vector<Expr> conditions_outside(const Sites& sites, int block_site, int out
 
 Expr in_first_iterations(const Expr& predicate, const std::vector<const For*>& loops) {
   VarMap first;
-  for (const For* loop : loops) first.emplace(loop->var, loop->min);
-  Expr kept = substitute(predicate, first);
+  Expr none = bool_imm(false), all_run = bool_imm(true);
   arith::Analyzer analyzer;
-  return kept == predicate ? predicate : analyzer.simplify(kept);
+  for (const For* loop : loops) {
+    Expr extent = substitute(loop->extent, first);
+    first.emplace(loop->var, substitute(loop->min, first));
+    if (analyzer.prove_ge(extent, 1)) continue;
+    const Expr zero = int_imm(0, extent->dtype);
+    none = logical_or(none, le(extent, zero));
+    all_run = logical_and(all_run, analyzer.simplify(gt(extent, zero)));  // in terms of the sizes
+  }
+  auto inside = analyzer.with_constraint(all_run);
+  Expr out = bool_imm(true);
+  for (const Expr& c : arith::conjuncts(predicate)) {
+    Expr at_first = substitute(c, first);
+    if (at_first == c)
+      out = logical_and(out, c);
+    else if (!analyzer.prove(at_first))
+      out = logical_and(out, logical_or(none, analyzer.simplify(at_first)));
+  }
+  return out;
 }
 
 Expr conjuncts_without(const Expr& predicate, const std::vector<const For*>& dropped) {

@@ -19,7 +19,9 @@ tir::Stmt with_predicate(const tir::Stmt& stmt, const Expr& predicate);
 /// block runs below `outer`.
 std::vector<Expr> conditions_outside(const Sites& sites, int block_site, int outer);
 
-/// The predicate in the first iterations of these loops: where it holds, the init of a reduction over them runs.
+/// Where the init of a reduction over these loops runs: where the predicate holds in their first iterations, and where one of
+/// them has no iteration, for a reduction over nothing is its init.
+///   loops  the outermost first
 Expr in_first_iterations(const Expr& predicate, const std::vector<const tir::For*>& loops);
 
 /// The conjuncts of the predicate that use none of the loops `dropped`; one that runs once counts by its only value.

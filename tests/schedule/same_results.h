@@ -17,14 +17,16 @@ inline double allowed_of_steps(const std::string&, DType d) {
 /// What the two functions compute differently, in words; empty if it is the same, or if `before` cannot be run: it is too
 /// large, needs a GPU, takes its arguments in another layout, or is at fault itself. A fault of `after` counts as a
 /// difference, and so does a race between iterations of its parallel loops.
-///   ran  whether the results were compared
+///   ran    whether the results were compared
+///   sizes  of symbols by name, as for RandomArguments
 inline std::string different_results(const tir::PrimFuncRef& before, const tir::PrimFuncRef& after, uint64_t seed,
                                      bool* ran = nullptr, Values values = Values::whole,
-                                     const Allowed& allowed = allowed_of_steps) {
+                                     const Allowed& allowed = allowed_of_steps,
+                                     const std::map<std::string, int64_t>& sizes = {}) {
   constexpr int64_t kIterations = 300'000;
   if (ran) *ran = false;
   if (before->buffer_map != after->buffer_map) return "";  // a parameter is stored in another layout
-  RandomArguments x(*before, seed, values), y(*after, seed, values);
+  RandomArguments x(*before, seed, values, sizes), y(*after, seed, values, sizes);
   if (!x.usable() || !y.usable()) return "";
   try {
     x.interpret(before, kIterations);
@@ -42,7 +44,7 @@ inline std::string different_results(const tir::PrimFuncRef& before, const tir::
 }
 
 /// What is wrong with a program that schedule steps made of `before`, in words; empty if nothing is: it is well formed, its
-/// text parses to it and prints the same again, and it computes the same.
+/// text parses to it and prints the same again, and it computes the same, also where its symbolic sizes are 0.
 inline std::string broken_step(const tir::PrimFuncRef& before, const tir::PrimFuncRef& after, uint64_t seed,
                                bool* ran = nullptr, Values values = Values::whole,
                                const Allowed& allowed = allowed_of_steps) {
@@ -58,7 +60,15 @@ inline std::string broken_step(const tir::PrimFuncRef& before, const tir::PrimFu
     return text("the program's text is refused: ", e.what());
   }
   std::string d = different_results(before, after, seed, ran, values, allowed);
-  return d.empty() ? d : "the results differ: " + d;
+  if (!d.empty()) return "the results differ: " + d;
+  std::map<std::string, int64_t> empty;
+  for (const auto& [param, buffer] : before->buffer_map) {
+    for (const Expr& extent : buffer->shape)
+      for (const VarRef& v : vars_in(extent)) empty[v->name] = 0;
+  }
+  if (empty.empty()) return "";
+  d = different_results(before, after, seed, nullptr, values, allowed, empty);
+  return d.empty() ? d : "the results differ where all symbolic sizes are 0: " + d;
 }
 
 }  // namespace sator::test

@@ -178,6 +178,7 @@ Stmt outer_init(const Schedule& s, const BlockRealize& inner, const Stmt& init, 
     else
       dropped.push_back(loop);
   }
+  std::reverse(dropped.begin(), dropped.end());
   Stmt stmt = make<BlockRealize>(values, in_first_iterations(inner.predicate, dropped), block);
   for (const For* loop : copied) {
     VarRef fresh = make_var(loop->var->name, loop->var->dtype);

@@ -10,7 +10,7 @@
 
 namespace sator::fuzz {
 
-/// An extent: a number, or an expression of symbolic sizes, which are at least 3.
+/// An extent: a number, or an expression of symbolic sizes, which are at least 3, or all 0.
 struct Size {
   std::string text;
   std::optional<int64_t> value;
