@@ -59,9 +59,13 @@ class KnownStores {
 
  private:
   Stmt descend(const StmtNode& stmt) {
+    const Block* block = stmt.as<Block>();
     NodeRef out = stmt.info().map_children(stmt, [&](const NodeRef& child) -> NodeRef {
       const StmtNode* s = child->as<StmtNode>();
-      return s ? NodeRef(run(ref(*s))) : child;
+      if (!s) return child;
+      Stmt inside = run(ref(*s));
+      if (block && child == block->init) contents_.forget_all();  // it does not run in each instance
+      return inside;
     });
     return cast<StmtNode>(out);
   }

@@ -40,9 +40,13 @@ class Simplifier {
     if (const LetStmt* n = stmt.as<LetStmt>()) return binding(*n);
     if (const BlockRealize* n = stmt.as<BlockRealize>(); n && n->predicate) return realize(*n);
     if (const BufferStore* n = stmt.as<BufferStore>()) return store(*n);
+    const Block* block = stmt.as<Block>();
     NodeRef out = stmt->info().map_children(*stmt, [&](const NodeRef& child) -> NodeRef {
-      if (const StmtNode* s = child->as<StmtNode>()) return run(ref(*s));
-      return part(child);
+      const StmtNode* s = child->as<StmtNode>();
+      if (!s) return part(child);
+      Stmt inside = run(ref(*s));
+      if (block && child == block->init) contents_.forget_all();  // it does not run in each instance
+      return inside;
     });
     if (stmt.as<While>() || stmt.as<Block>()) contents_.forget_all();
     return cast<StmtNode>(out);
