@@ -19,7 +19,7 @@ struct PaddedBlock {
   std::vector<const For*> loops;  ///< around the block in its scope, innermost first
   Expr inside, padding;
   Expr predicate;                ///< of what is not padding, over the loops
-  std::vector<RangeRef> region;  ///< the iterators' values there
+  std::vector<RangeRef> region;  ///< the iterators' values there; null: those that the predicate leaves
 };
 
 /// The conditions one after the other, without T.likely.
@@ -91,6 +91,12 @@ MaybeReason cannot_decompose_padding(const Schedule& s, PaddedBlock& plan, const
   for (const arith::IterSum& sum : map.indices) {
     if (sum.args.size() > 1 || (!sum.args.empty() && !is_one(sum.args[0].scale)))
       return refuse("steps over elements", "iterators that take every value of a range", "decompose before split");
+    // A loop outside of the scope, as around a part of loop_partition, cannot be named in the block.
+    const bool follows = std::ranges::any_of(vars_in(sum.base), [&](const VarRef& v) { return sites.find(v) >= 0; });
+    if (follows) {
+      plan.region.push_back(nullptr);
+      continue;
+    }
     plan.region.push_back(make<Range>(sum.base, sum.args.empty() ? int_imm(1, sum.base->dtype) : sum.args[0].extent));
   }
   return {};
@@ -156,6 +162,12 @@ Stmt inside_nest(const Schedule& s, const PaddedBlock& plan, const For* top) {
   std::vector<Expr> values;
   for (size_t i = 0; i < block.iter_vars.size(); ++i) {
     VarRef v(new Var(*block.iter_vars[i]->var));
+    if (!plan.region[i]) {
+      iters.push_back(make<IterVar>(block.iter_vars[i]->dom, v, IterKind::spatial));
+      map[block.iter_vars[i]->var] = v;
+      values.push_back(realize.values[i]);
+      continue;
+    }
     const Expr begin = cast_to(v->dtype, plan.region[i]->min);
     RangeRef range = range_of(cast_to(v->dtype, plan.region[i]->extent));
     iters.push_back(make<IterVar>(range, v, IterKind::spatial));
