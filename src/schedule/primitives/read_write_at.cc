@@ -6,6 +6,7 @@
 #include "schedule/buffers.h"
 #include "schedule/coverage.h"
 #include "schedule/edit.h"
+#include "schedule/loops.h"
 #include "schedule/primitives.h"
 
 namespace sator::schedule {
@@ -19,6 +20,7 @@ struct Tile {
   BufferRef original, cache;
   int loop = -1, block = -1;
   std::vector<RangeRef> region;  ///< begins at a multiple of its extent, which divides the buffer's
+  Expr condition;                ///< where the block runs below the loop
 };
 
 std::string suffix_of(std::string scope) {
@@ -30,6 +32,7 @@ std::string suffix_of(std::string scope) {
 MaybeReason no_tile(const Schedule& s, const Tile& tile) {
   arith::Analyzer analyzer;
   s.bind_ranges(analyzer, tile.loop);
+  auto inside = analyzer.with_constraint(analyzer.simplify(tile.condition));
   for (size_t d = 0; d < tile.region.size(); ++d) {
     const RangeRef& r = tile.region[d];
     const Expr zero = int_imm(0, r->min->dtype), extent = cast_to(r->min->dtype, r->extent);
@@ -59,6 +62,14 @@ MaybeReason no_tile(const Schedule& s, const Tile& tile) {
                     .at = {{s.sites()[tile.block].stmt, "uses it"}}};
   }
   return {};
+}
+
+/// Whether the loop feeds a reduction axis of the block.
+bool carries_reduction(const BlockRealize& realize, const Var& loop) {
+  for (size_t i = 0; i < realize.values.size(); ++i) {
+    if (realize.block->iter_vars[i]->kind == IterKind::reduce && uses_var(realize.values[i], loop)) return true;
+  }
+  return false;
 }
 
 /// Errors: the loop is not around the block; another block below the loop has to do with the buffer.
@@ -92,9 +103,22 @@ Tile tile_of(Schedule& s, const Loop& loop, const BlockHandle& block, const Buff
   const arith::RangeMap loops = loop_domain(sites, sites[tile.block].parent, tile.loop, scope);
   const auto at_loops = substitute_region((*own)->region, bindings_of(realize));
   tile.region = arith::relax_region(at_loops, loops, realize.predicate, tile.original->shape, analyzer);
+  tile.condition = bool_imm(true);
+  for (const Expr& c : conditions_outside(sites, tile.block, tile.loop)) {
+    if (!analyzer.prove(c)) tile.condition = logical_and(tile.condition, c);
+  }
   s.require(no_tile(s, tile));
   if (is_write) {
     for (int above : sites.loops_above(tile.block)) {
+      const For& around = *sites[above].loop();
+      if ((above == tile.loop || sites.is_above(above, tile.loop)) && carries_reduction(realize, *around.var) &&
+          !analyzer.prove_ge(around.extent, 1))
+        s.fail(block_refusal(
+            s,
+            tile.block,
+            text("gives its init where loop ", around.var->name, " has no iteration, which copies nothing"),
+            "a loop around the reduction, or one that has an iteration for all sizes",
+            "take a loop of the block's spatial axes"));
       const Loop& thread = sites[above].loop()->var;
       auto range = loops.find(thread);
       if (range != loops.end() && sites.is_above(above, tile.loop) && !is_one(range->second->extent))
@@ -123,7 +147,8 @@ Tile tile_of(Schedule& s, const Loop& loop, const BlockHandle& block, const Buff
   return tile;
 }
 
-/// The block that copies the tile: its iterators count tiles, its loops ax0, ax1, ... the elements of one.
+/// The block that copies the tile: its iterators count tiles, its loops ax0, ax1, ... the elements of one. It runs where the
+/// block does.
 BlockRealizeRef copying_block(const Tile& tile, const BufferRef& from, const BufferRef& to, const BlockHandle& name) {
   arith::Analyzer analyzer;
   std::vector<IterVarRef> iters;
@@ -159,7 +184,7 @@ BlockRealizeRef copying_block(const Tile& tile, const BufferRef& from, const Buf
                                Attrs{{"auto_copy", int_imm(1)}},
                                Stmt(),
                                body);
-  return make<BlockRealize>(values, bool_imm(true), block);
+  return make<BlockRealize>(values, tile.condition, block);
 }
 
 /// The block uses the cache; the copy goes in front of (or behind) the statement of the loop's body that holds the block.
