@@ -10,7 +10,7 @@ namespace sator::tir {
 
 namespace {
 
-/// A block with what stands around it in its scope, the outermost first: loops, conditions and let statements.
+/// A block with what stands around it, the outermost first: loops, conditions and let statements.
 struct Site {
   const BlockRealize* realize;
   std::vector<Stmt> around;
@@ -20,7 +20,19 @@ bool any_uses(const std::vector<Expr>& values, const Var& var) {
   return std::ranges::any_of(values, [&](const Expr& e) { return uses_var(e, var); });
 }
 
-/// The reductions below a statement, without those inside of other blocks.
+/// A block without iterators, such as one that holds allocations, does not hide the loops around it.
+bool is_transparent(const BlockRealize& realize) {
+  return realize.values.empty() && !realize.block->init && realize.block->match_buffers.empty();
+}
+
+/// Whether the block writes what the other block allocates.
+bool writes_own_of(const Block& block, const Block& around) {
+  return std::ranges::any_of(block.writes, [&](const BufferRegionRef& w) {
+    return std::ranges::find(around.alloc_buffers, w->buffer) != around.alloc_buffers.end();
+  });
+}
+
+/// The reductions below a statement, without those inside of blocks with iterators.
 void reductions_below(const Stmt& stmt, std::vector<Stmt>& around, std::vector<Site>& found) {
   auto below = [&](const Stmt& entry, const Stmt& body) {
     around.push_back(entry);
@@ -30,6 +42,16 @@ void reductions_below(const Stmt& stmt, std::vector<Stmt>& around, std::vector<S
   if (const BlockRealize* n = stmt.as<BlockRealize>()) {
     auto reduces = [](const IterVarRef& iter) { return iter->kind == IterKind::reduce; };
     if (n->block->init && std::ranges::any_of(n->block->iter_vars, reduces)) found.push_back({n, around});
+    if (!is_transparent(*n)) return;
+    const size_t before = found.size();
+    if (is_one(n->predicate))
+      reductions_below(n->block->body, around, found);
+    else
+      below(make<IfThenElse>(n->predicate, n->block->body, Stmt()), n->block->body);
+    found.erase(std::remove_if(found.begin() + static_cast<std::ptrdiff_t>(before),
+                               found.end(),
+                               [&](const Site& site) { return writes_own_of(*site.realize->block, *n->block); }),
+                found.end());
   } else if (const For* n = stmt.as<For>()) {
     below(stmt, n->body);
   } else if (const LetStmt* n = stmt.as<LetStmt>()) {
@@ -187,12 +209,12 @@ class Rewriter {
     reductions_below(stmt, around, sites);
     std::vector<const For*> chain;
     for (const For* loop = stmt.as<For>(); loop; loop = loop->body.as<For>()) chain.push_back(loop);
-    // The condition leaves further loops, which it then costs nothing, where they hold the one block alone.
-    const bool is_one_block = !chain.empty() && chain.back()->body.as<BlockRealize>();
     std::vector<std::vector<Stmt>> before(chain.size());
     for (const Site& site : sites) {
       EmptyReduction empty(site, arith_);
       if (!empty.is_possible() || empty.outermost_loop() >= chain.size()) continue;
+      // The condition leaves further loops, which it then costs nothing, where they hold the one block alone.
+      const bool is_one_block = chain.back()->body == Stmt(site.realize);
       size_t place = empty.outermost_loop();
       while (is_one_block && place > 0 && empty.runs_over(place - 1)) --place;
       before[place].push_back(empty.from(place));

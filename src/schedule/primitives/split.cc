@@ -6,6 +6,16 @@ namespace sator::schedule {
 
 using namespace tir;
 
+/// The site of a reduction with an init, one of whose reduction axes follows the loop; -1 if there is none.
+static int carried_reduction(const Schedule& s, const Loop& loop) {
+  for (int b : s.sites().blocks_under(s.site(loop))) {
+    const BlockRealize& realize = *s.sites()[b].realize();
+    for (size_t k = 0; realize.block->init && k < realize.values.size(); ++k)
+      if (realize.block->iter_vars[k]->kind == IterKind::reduce && uses_var(realize.values[k], *loop)) return b;
+  }
+  return -1;
+}
+
 /// Why loop i cannot be split by these factors; nothing if it can.
 static MaybeReason cannot_split(const Schedule& s, const Loop& i, const Factors& factors) {
   if (MaybeReason r = not_a_plain_loop(s, i, "split")) return r;
@@ -57,6 +67,16 @@ static MaybeReason cannot_split(const Schedule& s, const Loop& i, const Factors&
         .needs = "product of the factors >= extent, so that every iteration runs",
         .hint = "leave one factor open: None",
         .at = {{Stmt(&loop), "split here"}}};
+  const bool may_be_empty = open == 0 && !analyzer.prove_ge(loop.extent, 1);
+  const int reduction = may_be_empty && analyzer.prove_ge(product, 1) ? carried_reduction(s, i) : -1;
+  if (reduction >= 0)
+    return Reason{.what = text("loop ",
+                               i->name,
+                               " carries a reduction and may have no iteration, but the new loops have ",
+                               as_int(product) ? text(*as_int(product)) : text(product)),
+                  .needs = "new loops without an iteration where the loop has none: there its init runs",
+                  .hint = "leave one factor open: None",
+                  .at = {{Stmt(&loop), "split here"}, {s.sites()[reduction].stmt, "the reduction"}}};
   return {};
 }
 
