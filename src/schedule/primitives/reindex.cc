@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "schedule/analysis.h"
 #include "schedule/buffers.h"
@@ -24,10 +25,12 @@ struct NewAccess {
 struct Accesses {
   std::optional<std::vector<Expr>> indices;
   bool unlike = false, opaque = false, conditional = false, nested = false;
+  bool moves = false;  ///< with a variable that the block defines inside
 };
 
 Accesses accesses_of(const Block& block, const BufferRef& buffer) {
   Accesses found;
+  std::set<VarRef> inner;
   auto see = [&](const std::vector<Expr>& indices) {
     if (!found.indices) found.indices = indices;
     for (size_t d = 0; d < indices.size(); ++d) found.unlike |= !equal(indices[d], (*found.indices)[d]);
@@ -46,10 +49,15 @@ Accesses accesses_of(const Block& block, const BufferRef& buffer) {
         [&](const IfThenElse&) { found.conditional = true; },
         [&](const Select&) { found.conditional = true; },
         [&](const Call& c) { found.conditional |= c.op == "tir.if_then_else"; },
+        [&](const For& l) { inner.insert(l.var); },
+        [&](const LetStmt& l) { inner.insert(l.var); },
+        [&](const Let& l) { inner.insert(l.var); },
         [&](const Var& v) { found.opaque |= &v == buffer->data.get(); });
   };
   visit(block.body);
   if (block.init) visit(block.init);
+  for (const VarRef& v : inner)
+    found.moves |= found.indices && std::ranges::any_of(*found.indices, [&](const Expr& e) { return uses_var(e, *v); });
   return found;
 }
 
@@ -94,7 +102,19 @@ MaybeReason cannot_reindex(const Schedule& s, NewAccess& plan, bool write) {
     return refuse(text("may leave elements of ", plan.buffer->name, " unwritten: it has a condition"),
                   "an unconditional store",
                   "cache_write keeps the buffer's own indices");
+  if (found.moves)
+    return refuse(text("uses several elements of ", plan.buffer->name),
+                  "one element of the buffer in each instance, always",
+                  "cache_read and cache_write copy boxes");
   plan.indices = *found.indices;
+  for (const Expr& index : plan.indices) {
+    for (const VarRef& v : vars_in(index)) {
+      if (const int at = sites.find(v); at >= 0 && sites.is_above(scope, at))
+        return refuse(text("uses loop ", v->name, " in the index of ", plan.buffer->name),
+                      "indices over the block's iterators",
+                      "reindex before loop_partition");
+    }
+  }
   arith::Analyzer a;
   for (const IterVarRef& i : block.iter_vars) a.bind(i->var, i->dom);
   for (size_t d = 0; d < plan.indices.size(); ++d) {
