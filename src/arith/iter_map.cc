@@ -44,6 +44,22 @@ void separate(Expr& a, Expr& b, const RangeMap& iters) {
   b = analyzer.simplify(without);
 }
 
+/// The predicate with iterators of extent 1 at their one value: o * 1024 + i < 645 is then a condition on i alone.
+Expr at_single_values(const Expr& predicate, const RangeMap& iters) {
+  VarMap values;
+  for (const auto& [v, range] : iters) {
+    if (is_one(range->extent)) values.emplace(v, range->min);
+  }
+  if (values.empty()) return predicate;
+  Analyzer analyzer;
+  Expr out = bool_imm(true);
+  for (const Expr& c : conjuncts(predicate)) {
+    Expr at = substitute(c, values);
+    out = logical_and(out, at == c ? c : analyzer.simplify(at));
+  }
+  return out;
+}
+
 /// Splits the predicate into constraints; those on one iterator narrow its range. False if it holds anything but
 /// comparisons of integers.
 bool match_constraints(const Expr& predicate, RangeMap& iters, std::vector<Constraint>& out) {
@@ -96,7 +112,8 @@ IterMap detect_iter_map(const std::vector<Expr>& indices, const RangeMap& iters,
   if (!ranges_are_independent(iters)) return failed("the range of one iterator depends on another iterator");
   RangeMap narrowed = iters;
   std::vector<Constraint> constraints;
-  if (predicate && !is_one(predicate) && !match_constraints(predicate, narrowed, constraints))
+  const Expr condition = predicate && simplify_trivial_iterators ? at_single_values(predicate, iters) : predicate;
+  if (condition && !is_one(condition) && !match_constraints(condition, narrowed, constraints))
     return failed("the predicate is not a conjunction of comparisons of iterators with bounds");
   // A constraint on a part of another's expression comes first: smaller ones do.
   std::ranges::stable_sort(constraints, {}, &Constraint::size);
