@@ -24,6 +24,8 @@ class UseFinder {
 
   /// For each buffer (by its data pointer) the path to the innermost node around all its uses.
   std::unordered_map<const Var*, Path> common;
+  /// Those that a block without iterators, or none, writes and reads, with the depth of the block that allocates them.
+  std::unordered_map<const Var*, size_t> carried;
 
   void visit(const Stmt& stmt) {
     if (const BlockRealize* realize = stmt.as<BlockRealize>()) return visit_block(*realize);
@@ -68,17 +70,65 @@ class UseFinder {
     for (const BufferRegionRef& r : block.reads) use_region(*r, SIZE_MAX);
     for (const BufferRegionRef& r : block.writes) use_region(*r, reduced);
     path_.push_back(&block);
+    for (const BufferRef& b : block.alloc_buffers) depth_of_owner_[b->data.get()] = path_.size();
+    const auto outer = std::exchange(in_and_out_, {});
+    const size_t outer_iterators = iterators_;
+    if (block.iter_vars.empty())
+      in_and_out_ = in_and_out(block.body);
+    else
+      iterators_ = path_.size();
     for (const MatchBufferRef& m : block.match_buffers) use(m->source);
     if (block.init) visit(block.init);
     visit(block.body);
+    in_and_out_ = outer;
+    iterators_ = outer_iterators;
     path_.pop_back();
+  }
+
+  /// What the statement both stores and loads, without what the blocks in it do.
+  static std::unordered_set<const Var*> in_and_out(const Stmt& stmt) {
+    std::unordered_set<const Var*> stored, both;
+    auto each = [&](auto&& visit) {
+      walk(
+          stmt,
+          [&](const Block&) { return false; },
+          [&](const BufferStore& n) { visit(*n.buffer->data, true); },
+          [&](const BufferLoad& n) { visit(*n.buffer->data, false); });
+    };
+    each([&](const Var& data, bool is_store) {
+      if (is_store) stored.insert(&data);
+    });
+    each([&](const Var& data, bool is_store) {
+      if (!is_store && stored.count(&data)) both.insert(&data);
+    });
+    return both;
+  }
+
+  /// Without iterators nobody says which loops pass values on: any loop may whose iterations come one after the other. What threads
+  /// have for themselves, or share, does not outlive them.
+  size_t carrying_loop(const Var& data) const {
+    const bool of_threads = !data.scope.empty() && data.scope != "global";
+    size_t begin = iterators_;
+    auto loop = [&](size_t i) { return ref(*path_[i]).as<For>(); };
+    for (size_t i = begin; of_threads && i < path_.size(); ++i) {
+      if (const For* f = loop(i); f && f->kind == LoopKind::thread_binding) begin = i + 1;
+    }
+    for (size_t i = begin; i < path_.size(); ++i) {
+      if (const For* f = loop(i); f && f->kind != LoopKind::thread_binding && f->kind != LoopKind::parallel) return i;
+    }
+    return SIZE_MAX;
   }
 
   /// Uses that count for a node at most `limit` deep.
   void use(const NodeRef& root, size_t limit = SIZE_MAX) {
     walk(root, [&](const Var& v) {
       if (!by_data_.count(&v)) return;
-      Path here(path_.begin(), path_.begin() + static_cast<std::ptrdiff_t>(std::min(path_.size(), limit)));
+      size_t depth = std::min(path_.size(), limit);
+      if (in_and_out_.count(&v)) {
+        carried[&v] = depth_of_owner_[&v];
+        depth = std::min(depth, carrying_loop(v));
+      }
+      Path here(path_.begin(), path_.begin() + static_cast<std::ptrdiff_t>(depth));
       auto [at, fresh] = common.emplace(&v, here);
       if (fresh) return;
       Path& path = at->second;
@@ -90,7 +140,10 @@ class UseFinder {
 
   std::unordered_map<const Var*, std::vector<const Buffer*>> by_data_;
   Path path_;
-  std::unordered_map<const Var*, size_t> depth_of_;    // loop variable -> its depth
+  std::unordered_map<const Var*, size_t> depth_of_;  // loop variable -> its depth
+  std::unordered_set<const Var*> in_and_out_;        // of the block we are in, if that has no iterators
+  size_t iterators_ = 0;                             // the depth below the last block with iterators
+  std::unordered_map<const Var*, size_t> depth_of_owner_;
   std::unordered_map<const Var*, size_t> iter_depth_;  // block iterator -> depth outside of the loops it follows
 };
 
@@ -188,7 +241,9 @@ PrimFuncRef plan_buffer_allocation(const PrimFuncRef& func, const LowerOptions&)
       mover.moved.insert(b.get());
       continue;
     }
-    if (path->second.empty()) continue;
+    auto carried = uses.carried.find(b->data.get());
+    const bool stays = carried != uses.carried.end() && path->second.size() < carried->second;
+    if (path->second.empty() || stays) continue;
     mover.moved.insert(b.get());
     mover.at[path->second.back()].push_back(b);
   }
