@@ -100,7 +100,8 @@ struct Outputs {
   }
 };
 
-/// Hands over each result after the binding that makes it: `hand_over(index, value)` is the call that does.
+/// Hands over each result after the binding that makes it, or after its dataflow block, which has no calls with effects:
+/// `hand_over(index, value)` is the call that does.
 class Setter final : public GraphRewriter {
  public:
   using HandOver = std::function<RExpr(int64_t index, const RExpr& value)>;
@@ -122,16 +123,30 @@ class Setter final : public GraphRewriter {
   void after(const RVarRef& var) override {
     auto at = outputs_.variables.find(var);
     if (at == outputs_.variables.end() || depth_ > 0) return;
-    for (int64_t i : at->second) builder().emit(hand_over_(i, current(var)), "_void");
+    made_.push_back(var);
+    if (!in_dataflow_) hand_over();
+  }
+  void begin_block(const BindingBlock& block) override {
+    if (depth_ > 0) return;
+    in_dataflow_ = block.is_dataflow;
+    if (!in_dataflow_) hand_over();
+  }
+  void hand_over() {
+    for (const RVarRef& var : made_)
+      for (int64_t i : outputs_.variables.at(var)) builder().emit(hand_over_(i, current(var)), "_void");
+    made_.clear();
   }
   RExpr result(const RExpr& body) override {
     if (depth_ > 0) return body;
+    hand_over();
     for (const auto& [e, i] : outputs_.others) builder().emit(hand_over_(i, current(e)), "_void");
     return relax::tuple({});
   }
 
   Outputs outputs_;
   HandOver hand_over_;
+  std::vector<RVarRef> made_;  ///< what is to be handed over
+  bool in_dataflow_ = false;
   int depth_ = 0;
 };
 
@@ -273,6 +288,13 @@ std::map<RVarRef, std::vector<RVarRef>> last_uses(const Function& f, const RVarR
 }
 
 FuncRef lazy_function(const FuncRef& f, const Hooks& hooks, BlockBuilder& builder) {
+  for (const BindingBlockRef& block : f->body.as<SeqExpr>()->blocks) {
+    if (block->is_dataflow)
+      fail({.what = "LazyTransformParams puts calls with effects between the bindings of a dataflow block",
+            .needs = "a function without dataflow blocks",
+            .hint = "run ToNonDataflow before",
+            .at = {{block, "a dataflow block"}}});
+  }
   const size_t inputs = runtime_inputs(*f, 0);
   std::vector<RVarRef> kept(f->params.begin(), f->params.begin() + static_cast<std::ptrdiff_t>(inputs));
   std::vector<RVarRef> fetched(f->params.begin() + static_cast<std::ptrdiff_t>(inputs), f->params.end());
