@@ -19,7 +19,7 @@ struct StageRow {
   bool blocks;      ///< blocks, and names for parts of buffers
   bool iterators;   ///< blocks with iterators and an init
   bool dimensions;  ///< buffers with another number of dimensions than one, and with strides
-  bool wide_loops;  ///< vectorized and unrolled loops
+  bool wide_loops;  ///< vectorized loops
 };
 constexpr StageRow kStages[] = {
     {Stage::any, "any", false, true, true, true, true},
@@ -466,9 +466,7 @@ class Verifier {
       add({.what = text("loop ", n.var->name, " is bound to no thread axis"),
            .needs = "blockIdx.*, threadIdx.*, vthread.* or an axis of the chip"},
           n);
-    allow(stage_.wide_loops || (n.kind != LoopKind::vectorized && n.kind != LoopKind::unrolled),
-          n,
-          "a vectorized or unrolled loop");
+    allow(stage_.wide_loops || n.kind != LoopKind::vectorized, n, "a vectorized loop");
     define(*n.var, n);
     loops_[n.var.get()] = blocks_.size();
     nest_.push_back(&n);

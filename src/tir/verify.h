@@ -14,7 +14,7 @@ namespace sator::tir {
 ///   opaque     blocks without iterators: loops and the buffers that a block owns
 ///   loops      no blocks; buffers are allocated by T.allocate and have several dimensions
 ///   flat       buffers have one dimension
-///   machine    no vectorized or unrolled loops: what codegen/ translates
+///   machine    no vectorized loops: what codegen/ translates
 enum class Stage { any, scheduled, blocks, opaque, loops, flat, machine };
 std::string_view stage_name(Stage stage);
 

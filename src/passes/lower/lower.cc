@@ -185,6 +185,10 @@ std::span<const std::string_view> option_names() {
                                                "tir.Simplify.propagate_knowns_to_prove_conditional",
                                                "tir.Simplify.propagate_knowns_to_simplify_expressions",
                                                "tir.Simplify.transitively_prove_inequalities",
+                                               "tir.UnrollLoop.auto_max_depth",
+                                               "tir.UnrollLoop.auto_max_extent",
+                                               "tir.UnrollLoop.auto_max_step",
+                                               "tir.UnrollLoop.explicit_unroll",
                                                "tir.UnrollLoop.unroll_local_access"};
   return names;
 }
