@@ -26,14 +26,25 @@ DType scalar_dtype(const CallInfo& in, size_t i) {
   return in.tensor(i).dtype;
 }
 
+/// Errors: an extent that is below 0.
+void need_extents(const CallInfo& in) {
+  const ShapeInfo& shape = in.shape(0);
+  for (size_t d = 0; shape.values && d < shape.values->size(); ++d) {
+    if (auto n = as_int((*shape.values)[d]); n && *n < 0)
+      in.fail({.what = text("dimension ", d, " of the shape is ", *n),
+               .needs = "extents of 0 or more",
+               .hint = "only reshape tells one extent, -1, from the others"});
+  }
+}
+
 StructInfo infer_full(const InitAttrs& a, const CallInfo& in) {
-  in.shape(0);
+  need_extents(in);
   const DType dtype = scalar_dtype(in, 1);
   const TensorInfo* value = in.arg(1)->sinfo.as<TensorInfo>();
   return tensor_info(in.arg(0), a.dtype.is_void() ? dtype : a.dtype, value ? value->vdevice : "");
 }
 StructInfo infer_filled(const InitAttrs& a, const CallInfo& in) {
-  in.shape(0);
+  need_extents(in);
   return tensor_info(in.arg(0), a.dtype);
 }
 StructInfo infer_like(const InitAttrs& a, const CallInfo& in) { return with_dtype(in.tensor(0), a.dtype); }

@@ -72,6 +72,17 @@ Tensor compute_erf(const TeInputs& in) {
   auto erf = [](const Tensor& t) { return map(python_naming(), t, [](const Expr& v) { return math("erf", v); }); };
   return x.dtype() == f16 ? cast(erf(cast(x, f32)), f16) : erf(x);
 }
+/// Errors: a bound that is no number.
+StructInfo infer_clip(const CallInfo& in) {
+  for (size_t i = 1; i < 3; ++i) {
+    const PrimInfo* bound = in.info(i).as<PrimInfo>();
+    if (!bound || bound->dtype.is_handle() || bound->dtype.is_void())
+      in.fail({.what = text(i == 1 ? "min" : "max", " is not a number"),
+               .needs = "a number, or R.prim_value(...)",
+               .hint = "bounds that are tensors: R.minimum and R.maximum"});
+  }
+  return infer_same(in);
+}
 /// A bound in x's dtype; of integers the nearest that it has.
 Expr bound_in(DType dtype, const Expr& bound) {
   const auto value = as_int(bound);
@@ -150,7 +161,7 @@ std::vector<OpDef> unary_ops() {
   ops.push_back({.name = "erf", .inputs = {{"x"}}, .infer = infer_same_float, .compute = with(compute_erf)});
   ops.push_back({.name = "clip",
                  .inputs = {{"x"}, {"min", InputKind::scalar}, {"max", InputKind::scalar}},
-                 .infer = infer_same,
+                 .infer = infer_clip,
                  .compute = with(compute_clip),
                  .func = "tir_clip"});
   return ops;
