@@ -59,14 +59,16 @@ constexpr Math2Row kMath2[] = {
 };
 
 /// The bits of an element, and back.
-uint64_t bits_of(const Value& v, Machine& m, int l) {
-  DType d = v.dtype.element();
-  if (v.i) return u(v.i->eval(m, l)) & (d.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << d.bits) - 1);
-  double x = v.f->eval(m, l);
+uint64_t bits_of(double x, DType d) {
   if (d.bits == 64) return std::bit_cast<uint64_t>(x);
   if (d.bits == 32) return std::bit_cast<uint32_t>(static_cast<float>(x));
   if (d.is_float8()) return f32_to_f8(static_cast<float>(x), d.code);
   return d.is_bfloat() ? f32_to_bf16(static_cast<float>(x)) : f32_to_f16(static_cast<float>(x));
+}
+uint64_t bits_of(const Value& v, Machine& m, int l) {
+  DType d = v.dtype.element();
+  if (v.i) return u(v.i->eval(m, l)) & (d.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << d.bits) - 1);
+  return bits_of(v.f->eval(m, l), d);
 }
 
 /// The bits of lane `l` of a vector that holds the same bytes as `v` under other lanes.
@@ -100,6 +102,20 @@ uint64_t whole_power(int64_t x, int64_t y, bool is_signed) {
   return out;
 }
 
+/// The number of the dtype next to x on the way to y.
+double next_after(double x, double y, DType d) {
+  if (d.bits == 64) return std::nextafter(x, y);
+  if (std::isnan(x) || std::isnan(y)) return x + y;
+  if (x == y) return y;
+  const uint64_t sign = uint64_t{1} << (d.bits - 1);
+  uint64_t bits = bits_of(x, d);
+  if (x == 0)
+    bits = (y < 0 ? sign : 0) + 1;
+  else
+    bits += (x < y) == (x > 0) ? 1 : -1;
+  return float_from_bits(bits, d);
+}
+
 }  // namespace
 
 double (*math_function(std::string_view op))(double) {
@@ -131,6 +147,22 @@ Value Compiler::math(const Call& n) {
     if (!x.f || !y.f) unsupported(text(n.op, " of ", d));
     return real(float_code([a = std::move(x.f), b = std::move(y.f), fn = row.fn, round = Round(d)](Machine& m, int l) {
       return round(fn(a->eval(m, l), b->eval(m, l)));
+    }));
+  }
+  if (n.op == "tir.ldexp") {
+    Value x = value(n.args[0]), y = value(n.args[1]);
+    if (!x.f || !y.i) unsupported(text("tir.ldexp of ", n.args[0]->dtype, " and ", n.args[1]->dtype));
+    return real(float_code([a = std::move(x.f), b = std::move(y.i), round = Round(d)](Machine& m, int l) {
+      // Beyond these, every number is 0 or infinite.
+      const int64_t exponent = std::clamp<int64_t>(b->eval(m, l), -5000, 5000);
+      return round(std::ldexp(a->eval(m, l), static_cast<int>(exponent)));
+    }));
+  }
+  if (n.op == "tir.nextafter") {
+    Value x = value(n.args[0]), y = value(n.args[1]);
+    if (!x.f || !y.f || n.args[1]->dtype != d) unsupported(text("tir.nextafter of ", d, " and ", n.args[1]->dtype));
+    return real(float_code([a = std::move(x.f), b = std::move(y.f), d = d.element()](Machine& m, int l) {
+      return next_after(a->eval(m, l), b->eval(m, l), d);
     }));
   }
   if (n.op == "tir.fma") {
@@ -310,7 +342,7 @@ Value Compiler::call(const Call& n) {
     return fragment_call(n);
   const Builtin* row = find_builtin(op);
   if (row && row->is_lanewise && row->effect == Effect::pure && op != "tir.q_multiply_shift" &&
-      op != "tir.q_multiply_shift_per_axis" && op != "tir.ldexp" && op != "tir.nextafter")
+      op != "tir.q_multiply_shift_per_axis")
     return math(n);
   unsupported(text("the operation ", op));
 }

@@ -15,6 +15,17 @@ from sator.script import ir as I, relax as R, tir as T
 
 
 @T.prim_func
+def scaled(x: T.handle, e: T.Buffer((64,), "int32"), y: T.handle, out: T.handle, following: T.handle):
+    X = T.match_buffer(x, (64,), "float32")
+    Y = T.match_buffer(y, (64,), "float32")
+    Out = T.match_buffer(out, (64,), "float32")
+    Following = T.match_buffer(following, (64,), "float32")
+    for i in T.vectorized(64):
+        Out[i] = T.ldexp(X[i], e[i])
+        Following[i] = T.nextafter(X[i], Y[i])
+
+
+@T.prim_func
 def clipped(x: T.float32, low: T.float32) -> T.float32:
     if x < low:
         T.evaluate(T.ret(low))
@@ -66,6 +77,20 @@ class Properties:
 
 def machine(mod):
     return relax.VirtualMachine(relax.build(mod, "llvm"), sator.cpu())
+
+
+class Elementary(unittest.TestCase):
+    def test_ldexp_and_nextafter(self):
+        numbers = [0, -0.0, 1, -1, 3e38, -3e38, 1e-45, -1e-45, 1.2e-38, -1.2e-38, np.inf, -np.inf, np.nan, 0.1, -2.5, 7]
+        x, y = np.repeat(np.float32(numbers), 4), np.tile(np.float32([0, np.inf, -np.inf, np.nan]), 16)
+        e = np.tile(np.int32([1, -1, 300, -300]), 16)
+        out, following = np.empty_like(x), np.empty_like(x)
+        sator.build(scaled)(x, e, y, out, following)
+        with np.errstate(all="ignore"):
+            for got, expected in (out, np.ldexp(x, e)), (following, np.nextafter(x, y)):
+                np.testing.assert_array_equal(got, expected)
+                signs = ~np.isnan(expected)
+                np.testing.assert_array_equal(np.signbit(got[signs]), np.signbit(expected[signs]))
 
 
 class Numbers(unittest.TestCase):

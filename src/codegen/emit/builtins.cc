@@ -15,13 +15,13 @@ using llvm::Intrinsic::ID;
 
 llvm::Value* arg(Emit& e, const Call& n, size_t i) { return value_of(e, n.args[i]); }
 
-/// A function of libm, on each lane as f64: what has no polynomial here. Rare in models.
-llvm::Value* from_libm(Emit& e, const Call& n, const char* name) {
+/// A function of libm that gives an f64, on each lane.
+///   args  as it takes them, which have the lanes of n
+llvm::Value* from_libm(Emit& e, const Call& n, const char* name, const std::vector<llvm::Value*>& args) {
   DType wide = DType::Float(64, n.dtype.lanes);
-  std::vector<llvm::Value*> args;
-  for (size_t i = 0; i < n.args.size(); ++i) args.push_back(convert(e, arg(e, n, i), n.args[i]->dtype, wide));
   llvm::Type* f64 = e.b.getDoubleTy();
-  std::vector<llvm::Type*> types(args.size(), f64);
+  std::vector<llvm::Type*> types;
+  for (llvm::Value* v : args) types.push_back(v->getType()->getScalarType());
   llvm::FunctionCallee f = e.module.getOrInsertFunction(name, llvm::FunctionType::get(f64, types, false));
   llvm::cast<llvm::Function>(f.getCallee())->setDoesNotAccessMemory();
   if (n.dtype.lanes == 1) return convert(e, e.b.CreateCall(f, args), wide, n.dtype);
@@ -32,6 +32,14 @@ llvm::Value* from_libm(Emit& e, const Call& n, const char* name) {
     out = e.b.CreateInsertElement(out, e.b.CreateCall(f, lane), static_cast<uint64_t>(i));
   }
   return convert(e, out, wide, n.dtype);
+}
+
+/// The same of f64s: what has no polynomial here. Rare in models.
+llvm::Value* from_libm(Emit& e, const Call& n, const char* name) {
+  DType wide = DType::Float(64, n.dtype.lanes);
+  std::vector<llvm::Value*> args;
+  for (size_t i = 0; i < n.args.size(); ++i) args.push_back(convert(e, arg(e, n, i), n.args[i]->dtype, wide));
+  return from_libm(e, n, name, args);
 }
 #define FROM_LIBM(name) [](Emit& e, const Call& n) { return from_libm(e, n, name); }
 
@@ -134,6 +142,40 @@ llvm::Value* emit_fma(Emit& e, const Call& n) {
 llvm::Value* emit_fmod(Emit& e, const Call& n) {
   llvm::Value* x = widened(e, arg(e, n, 0), n.dtype);
   return convert(e, e.b.CreateFRem(x, widened(e, arg(e, n, 1), n.dtype)), widened(n.dtype), n.dtype);
+}
+
+/// x * 2^exponent. In f64 no float32 leaves the range, so the only rounding is the one to the dtype.
+llvm::Value* emit_ldexp(Emit& e, const Call& n) {
+  DType given = n.args[1]->dtype;
+  if (!n.dtype.is_float() || !given.is_integer()) unsupported(text("ldexp of ", n.args[0]->dtype, " and ", given));
+  llvm::Value* exponent = convert(e, arg(e, n, 1), given, DType::Int(64, n.dtype.lanes));
+  // Beyond these, every number is 0 or infinite.
+  auto bound = [&](int64_t v) { return integer(e, v, DType::Int(64, n.dtype.lanes)); };
+  exponent = e.b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, exponent, bound(-5000));
+  exponent = e.b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, exponent, bound(5000));
+  llvm::Value* x = convert(e, arg(e, n, 0), n.args[0]->dtype, DType::Float(64, n.dtype.lanes));
+  exponent = convert(e, exponent, DType::Int(64, n.dtype.lanes), DType::Int(32, n.dtype.lanes));
+  return from_libm(e, n, "ldexp", {x, exponent});
+}
+
+/// The number next to x on the way to y: the next bits, or those before, by the magnitude.
+llvm::Value* emit_nextafter(Emit& e, const Call& n) {
+  DType d = n.dtype;
+  if (!d.is_float() || d.bits == 8 || n.args[1]->dtype != d)
+    unsupported(text("nextafter of ", d, " and ", n.args[1]->dtype));
+  DType of_bits = DType::Int(d.bits, d.lanes);
+  llvm::Value *x = arg(e, n, 0), *y = arg(e, n, 1);
+  llvm::Value *a = widened(e, x, d), *b = widened(e, y, d);
+  llvm::Type* bits = type_of(e, of_bits);
+  llvm::Value *own = e.b.CreateBitCast(x, bits), *other = e.b.CreateBitCast(y, bits);
+  llvm::Value *zero = llvm::Constant::getNullValue(a->getType()), *one = integer(e, 1, of_bits);
+  llvm::Value* grows = e.b.CreateICmpEQ(e.b.CreateFCmpOLT(a, b), e.b.CreateFCmpOGT(a, zero));
+  llvm::Value* next = e.b.CreateSelect(grows, e.b.CreateAdd(own, one), e.b.CreateSub(own, one));
+  llvm::Value* sign = e.b.CreateAnd(other, e.b.CreateShl(one, integer(e, d.bits - 1, of_bits)));
+  next = e.b.CreateSelect(e.b.CreateFCmpOEQ(a, zero), e.b.CreateOr(sign, one), next);
+  next = e.b.CreateSelect(e.b.CreateFCmpOEQ(a, b), other, next);
+  llvm::Value* no_number = convert(e, e.b.CreateFAdd(a, b), widened(d), d);
+  return e.b.CreateSelect(e.b.CreateFCmpUNO(a, b), no_number, e.b.CreateBitCast(next, x->getType()));
 }
 
 template <bool finite, bool infinite>
@@ -305,6 +347,8 @@ constexpr EmitBuiltin kTable[] = {
     {"tir.nearbyint", rounding<llvm::Intrinsic::roundeven>},
     {"tir.fabs", emit_fabs},
     {"tir.copysign", exactly<llvm::Intrinsic::copysign>},
+    {"tir.ldexp", emit_ldexp},
+    {"tir.nextafter", emit_nextafter},
     {"tir.fma", emit_fma},
     {"tir.fmod", emit_fmod},
     {"tir.isnan", classify<false, false>},
