@@ -372,10 +372,17 @@ class Compactor {
   static std::optional<int64_t> known_bound(const Expr& extent) {
     arith::Analyzer analyzer;
     for (const VarRef& v : vars_in(extent)) analyzer.bind(v, arith::Bounds{arith::kNegInf, arith::kPosInf});
-    bool narrows = false;  // a cast to fewer bits is bounded by its dtype alone
-    walk(extent, [&](const Cast& c) { narrows |= c.dtype.bits < c.value->dtype.bits; });
-    int64_t max = analyzer.bounds(extent).max;
-    if (narrows || max >= max_int(extent->dtype)) return {};
+    // What a cast is bounded by because of a dtype alone says as little.
+    Expr free = transform(extent, [&](const Cast& c) -> Expr {
+      const arith::Bounds of = analyzer.bounds(c.value);
+      const DType narrower = c.dtype.bits < c.value->dtype.bits ? c.dtype : c.value->dtype;
+      if (of.min > min_int(narrower) && of.max < max_int(narrower)) return ref(c);
+      VarRef any = make_var("any", c.dtype);
+      analyzer.bind(any, arith::Bounds{arith::kNegInf, arith::kPosInf});
+      return any;
+    });
+    int64_t max = analyzer.bounds(free).max;
+    if (max >= max_int(extent->dtype)) return {};
     return max;
   }
 
