@@ -353,6 +353,21 @@ class Writer {
     n.body = {text(y, ": T.", in.dtype.name(), " = ", first), at(out) + " = " + both};
     write(n), done(out);
   }
+  /// A block for each row, with a loop of its own.
+  void rows() {
+    Array in = any();
+    if (in.rank() < 2) return elementwise();
+    Array out = result(in.shape, in.dtype, {in});
+    Nest n = nest(out);
+    n.axes.pop_back();
+    const std::string x = text("x", number_);
+    std::vector<std::string> indices;
+    for (int64_t d = 0; d + 1 < in.rank(); ++d) indices.push_back(text("v", d));
+    indices.push_back(x);
+    n.body = {text("for ", x, " in range(", in.shape.back().text, "):"),
+              "    " + at(out, indices) + " = " + unary(out, in, at(in, indices))};
+    write(n), done(out);
+  }
   /// The index of the largest element of each row, the smallest of equal ones in any order, and that element.
   void argmax() {
     Array in = any();
@@ -397,7 +412,8 @@ class Writer {
                                             &Writer::converted_step,
                                             &Writer::gathered,
                                             &Writer::with_let,
-                                            &Writer::argmax};
+                                            &Writer::argmax,
+                                            &Writer::rows};
     results_.clear();
     (this->*draw_.of(steps))();
     made_.insert(made_.end(), results_.begin(), results_.end());

@@ -37,7 +37,7 @@ class Line {
   }
 
  private:
-  /// Half of the time one of those that machine code shows most of.
+  /// Half of the time one of those that machine code shows most of, or that build on each other.
   const AnyPrimitive& primitive() {
     static const std::vector<std::string> usual = {"split",
                                                    "vectorize",
@@ -49,6 +49,12 @@ class Line {
                                                    "unroll",
                                                    "cache_read",
                                                    "cache_write",
+                                                   "read_at",
+                                                   "write_at",
+                                                   "loop_partition",
+                                                   "decompose_padding",
+                                                   "decompose_reduction",
+                                                   "reindex",
                                                    "rfactor"};
     static const std::vector<const AnyPrimitive*> all = [] {
       std::vector<const AnyPrimitive*> out = schedule::primitives();
