@@ -11,6 +11,8 @@
 #include "arith/analyzer.h"
 #include "bind/node.h"
 #include "bind/parts.h"
+#include "schedule/analysis.h"
+#include "schedule/buffers.h"
 #include "schedule/primitive.h"
 #include "schedule/script.h"
 #include "schedule/tensor_intrin.h"
@@ -310,12 +312,42 @@ void add_schedule(nb::module_& m) {
   c.def("_apply_json", [](Schedule& s, const std::string& json) {
     as_step([&] { schedule::Script(s).run(schedule::script_of_json({parse_json(json, "trace"), "trace"})); });
   });
+  c.def("_misses_values",
+        [](const Schedule& s, const BlockHandleObject& b) { return schedule::misses_values(s, s.site(b.block)); });
+  nb::class_<schedule::Step>(m, "_Step")
+      .def_prop_ro("name", [](const schedule::Step& s) { return s.primitive; })
+      .def("text", &schedule::describe)
+      .def_prop_ro("inputs",
+                   [](const schedule::Step& s) {
+                     nb::list out;
+                     for (const Value& v : s.inputs) out.append(from_step(v));
+                     return out;
+                   })
+      .def_prop_ro("output", [](const schedule::Step& s) { return from_step(s.output); })
+      .def("parameters",
+           [](const schedule::Step& s) {
+             nb::list out;
+             for (const schedule::Parameter& p : schedule::primitive_named(s.primitive).parameters)
+               out.append(
+                   nb::make_tuple(p.name, p.takes == schedule::Takes::handle || p.takes == schedule::Takes::handles));
+             return out;
+           })
+      .def("with_input", [](const schedule::Step& s, size_t i, nb::object value) {
+        schedule::Step out = s;
+        out.inputs.at(i) = step_value(value);
+        return out;
+      });
   nb::class_<schedule::Trace>(m, "_Trace")
+      .def("__init__",
+           [](schedule::Trace* t, nb::list steps) {
+             new (t) schedule::Trace;
+             for (nb::handle step : steps) t->steps.push_back(nb::cast<schedule::Step>(step));
+           })
       .def("text", &schedule::Trace::as_python)
-      .def("insts",
+      .def("steps",
            [](const schedule::Trace& t) {
              nb::list out;
-             for (const schedule::Step& step : t.steps) out.append(schedule::describe(step));
+             for (const schedule::Step& step : t.steps) out.append(nb::cast(step));
              return out;
            })
       .def("json", [](const schedule::Trace& t) { return t.as_json().dump(); })
@@ -324,6 +356,28 @@ void add_schedule(nb::module_& m) {
   add_primitives(c);
   add_index_maps(m);
 
+  m.def("with_buffer", [](const Handle& function, const Handle& parameter, const Handle& buffer) {
+    const auto& func = node_as<tir::PrimFunc>(function, "a PrimFunc");
+    const VarRef param(&node_as<Var>(parameter, "a parameter"));
+    const BufferRef old = func.buffer_of(param), fresh(&node_as<Buffer>(buffer, "a tir.Buffer"));
+    if (!old || old->dtype != fresh->dtype || old->shape.size() != fresh->shape.size())
+      fail({.what = text("the buffer ",
+                         fresh->name,
+                         " of ",
+                         fresh->dtype,
+                         " and rank ",
+                         fresh->shape.size(),
+                         " for ",
+                         param->name),
+            .needs = old ? text(old->dtype, ", rank ", old->shape.size()) : "a parameter that is a buffer",
+            .hint = "make it with tir.decl_buffer of the tensor's shape and dtype"});
+    auto buffers = func.buffer_map;
+    for (auto& [var, of] : buffers)
+      if (var == param) of = fresh;
+    const tir::PrimFuncRef with_map = with(tir::PrimFuncRef(&func), &tir::PrimFunc::buffer_map, std::move(buffers));
+    return bind::to_python(
+        NodeRef(with(with_map, &tir::PrimFunc::body, schedule::replace_buffer(func.body, old, fresh))));
+  });
   m.def("register_tensor_intrin", [](const std::string& name, const Handle& desc, const Handle& impl) {
     schedule::register_tensor_intrin(name,
                                      tir::PrimFuncRef(&node_as<tir::PrimFunc>(desc, "a PrimFunc")),

@@ -1,6 +1,7 @@
 """Schedules: a module, rewritten step by step by primitives that keep its meaning, and the trace of these steps."""
 import inspect
 import json
+from typing import NamedTuple
 
 from sator import _core
 from sator.error import ScheduleError  # noqa: F401
@@ -10,27 +11,124 @@ from sator.tir.schedule import step_docs
 BlockRV, LoopRV, ExprRV = _core.BlockRV, _core.LoopRV, _core.PrimExpr
 
 
-class Trace:
-    """The steps of a schedule. Its text is Python; it replays on a schedule of the same program."""
+class InstructionKind(NamedTuple):
+    """Which primitive a step calls, by TVM's name: "GetBlock"."""
 
-    def __init__(self, trace):
-        if not isinstance(trace, _core._Trace):
-            raise TypeError(f"Trace: {trace!r} is a {type(trace).__name__}\n  needs: the trace of a schedule\n  hint:  sch.trace")
-        self._trace = trace
+    name: str
+
+
+class Instruction(str):
+    """One step, a text. kind; inputs: the handles that it takes; attrs: its other arguments; outputs: what it gave."""
+
+    def __new__(cls, step, position):
+        self = super().__new__(cls, step.text())
+        self._step, self._position = step, position
+        return self
+
+    @property
+    def kind(self):
+        return InstructionKind(json.loads(_core._Trace([self._step]).json())[0][0][0])
+
+    def _arguments(self, handles):
+        """The arguments that are handles, or the others; a decision is neither."""
+        return [v for v, (name, takes_handle) in zip(self._step.inputs, self._step.parameters()) if takes_handle == handles and name != "decision"]
+
+    @property
+    def inputs(self):
+        return [v for a in self._arguments(True) for v in (a if isinstance(a, list) else [a])]
+
+    @property
+    def attrs(self):
+        return self._arguments(False)
+
+    @property
+    def outputs(self):
+        out = self._step.output
+        return out if isinstance(out, list) else [] if out is None else [out]
+
+
+def _decision_place(step):
+    """The position of a step's decision among its arguments, or None."""
+    return next((i for i, (name, _) in enumerate(step.parameters()) if name == "decision"), None)
+
+
+class Trace:
+    """The steps of a schedule. Its text is Python; it replays on a schedule of the same program.
+
+    insts       instructions of another trace; or a trace of the compiler's
+    decisions   {instruction: what it chose}, where that is not what it chose there
+    """
+
+    def __init__(self, insts, decisions=None):
+        if isinstance(insts, (list, tuple)) and all(isinstance(i, Instruction) for i in insts):
+            made = _core._Trace([])
+            self._trace = made
+            for inst in insts:
+                self.append(inst, (decisions or {}).get(inst))
+            return
+        if not isinstance(insts, _core._Trace):
+            raise TypeError(f"Trace: {insts!r} is a {type(insts).__name__}\n  needs: the trace of a schedule\n  hint:  sch.trace")
+        self._trace = insts
 
     @property
     def insts(self):
-        """One text per step."""
-        return self._trace.insts()
+        """One text per step, an Instruction."""
+        return [Instruction(step, i) for i, step in enumerate(self._trace.steps())]
 
-    def as_python(self):
-        """The steps as lines of Python."""
-        return [line for line in self._trace.text().splitlines() if line]
+    @property
+    def decisions(self):
+        """{instruction: what it chose} of the steps that choose."""
+        return {inst: self.get_decision(inst) for inst in self.insts if _decision_place(inst._step) is not None}
+
+    def _step_of(self, method, inst):
+        if not isinstance(inst, Instruction):
+            raise TypeError(f"{method}: {inst!r} is a {type(inst).__name__}\n  needs: one of the trace's insts")
+        steps = self._trace.steps()
+        if inst._position >= len(steps) or steps[inst._position].name != inst._step.name:
+            raise ValueError(f"{method}: {inst} is no step of the trace\n  needs: one of the trace's insts")
+        return steps, inst._position
+
+    def get_decision(self, inst):
+        """What a step chose; None for one that chooses nothing."""
+        steps, at = self._step_of("get_decision", inst)
+        place = _decision_place(steps[at])
+        return None if place is None else steps[at].inputs[place]
+
+    def with_decision(self, inst, decision, remove_postproc=False):
+        """The trace with another choice of a step. Errors: ValueError for a step that chooses nothing."""
+        steps, at = self._step_of("with_decision", inst)
+        steps[at] = _with_decision(steps[at], decision)
+        made = Trace(_core._Trace(steps))
+        return made._without_postproc() if remove_postproc else made
+
+    def append(self, inst, decision=None):
+        """Puts a step behind the others."""
+        if not isinstance(inst, Instruction):
+            raise TypeError(f"append: {inst!r} is a {type(inst).__name__}\n  needs: an instruction of a trace")
+        step = inst._step if decision is None else _with_decision(inst._step, decision)
+        self._trace = _core._Trace([*self._trace.steps(), step])
+
+    def pop(self):
+        """Takes the last step out, and gives it; None where there is none."""
+        insts = self.insts
+        if not insts:
+            return None
+        self._trace = _core._Trace([i._step for i in insts[:-1]])
+        return insts[-1]
+
+    def _without_postproc(self):
+        steps = self._trace.steps()
+        ends = [i for i, step in enumerate(steps) if step.name == "enter_postproc"]
+        return Trace(_core._Trace(steps[:ends[0]])) if ends else self
+
+    def as_python(self, remove_postproc=False):
+        """The steps as lines of Python; with remove_postproc without those from enter_postproc on."""
+        return [line for line in (self._without_postproc() if remove_postproc else self)._trace.text().splitlines() if line]
 
     def as_json(self, remove_postproc=False):
         """As TVM writes traces: [[[kind, inputs, attributes, results], ...], [[index of a step, its decision], ...]]; index maps are
         texts, "lambda i, j: (j, i)"."""
-        return json.loads((self.simplified(True) if remove_postproc else self)._trace.json())
+        return json.loads((self._without_postproc() if remove_postproc else self)._trace.json())
 
     @staticmethod
     def apply_json_to_schedule(json_obj, sch):
@@ -45,17 +143,25 @@ class Trace:
     def apply_to_schedule(self, sch, remove_postproc=False, decision_provider=None):
         """Takes the same steps, with the same decisions, on another schedule. Errors: those of the steps."""
         if decision_provider is not None:
-            raise TypeError("decisions are those of the trace\n  needs: decision_provider=None\n  hint:  edit as_json()")
-        (self.simplified(True) if remove_postproc else self)._trace.apply_to(sch)
+            raise TypeError("decisions are those of the trace\n  needs: decision_provider=None\n  hint:  with_decision(inst, decision)")
+        (self._without_postproc() if remove_postproc else self)._trace.apply_to(sch)
 
-    def show(self, style=None):
+    def show(self, style=None, black_format=False):
         """Prints the steps."""
         print(self)
 
     def __str__(self):
-        return self._trace.text()
+        """A function of Python's that takes the steps on a schedule."""
+        return "\n  ".join(["# from tvm import tir\ndef apply_trace(sch: tir.Schedule) -> None:", *(self.as_python() or ["pass"])])
 
     __repr__ = __str__
+
+
+def _with_decision(step, decision):
+    place = _decision_place(step)
+    if place is None:
+        raise ValueError(f"with_decision: {step.text()} chooses nothing\n  needs: a step such as sample_categorical, sample_perfect_tile, sample_compute_location")
+    return step.with_input(place, decision)
 
 
 class ScheduleState:
@@ -166,6 +272,10 @@ class Schedule:
         if not found:
             raise ScheduleError("the statement is not in the schedule's program\n  needs: a block or a loop of sch.mod")
         return StmtSRef(self, stmt=rv_or_stmt)
+
+    def remove_rv(self, rand_var):
+        """Says that a handle is not used any more. Errors: ScheduleError for one that names nothing here."""
+        self.get(rand_var)
 
     def transform_layout(self, block, buffer, index_map, pad_value=None, *, assume_injective_transform=False):
         """Stores a buffer's elements at other indices.
