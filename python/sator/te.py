@@ -14,7 +14,7 @@ Tensor = _core.Tensor
 create_prim_func = _core.te.create_prim_func
 
 
-class _Operation:
+class Operation:
     """What computes a tensor."""
 
     def __init__(self, tensor):
@@ -22,14 +22,17 @@ class _Operation:
 
     @property
     def axis(self):
+        """The axes of its elements."""
         return self._tensor._axes()
 
     @property
     def reduce_axis(self):
+        """The axes that its reduction runs over."""
         return self._tensor._reduce_axes()
 
     @property
     def name(self):
+        """The name of its first tensor."""
         return self._tensor.name
 
     @property
@@ -49,6 +52,7 @@ class _Operation:
 
     @property
     def num_outputs(self):
+        """How many tensors it computes."""
         return len(self._tensor._outputs())
 
     def output(self, index):
@@ -56,31 +60,48 @@ class _Operation:
         return self._tensor._outputs()[index]
 
     def __eq__(self, other):
-        return isinstance(other, _Operation) and self.output(0) == other.output(0)
+        return isinstance(other, Operation) and self.output(0) == other.output(0)
 
     def __hash__(self):
         return hash(self.output(0))
 
 
-class _KindOfOperation(type):
-    def __instancecheck__(cls, op):
-        return isinstance(op, _Operation) and cls._is(op)
+class PlaceholderOp(Operation):
+    """The operation of a tensor that is given."""
+
+    shape = property(lambda self: self._tensor.shape, doc="The tensor's extents.")
+    dtype = property(lambda self: self._tensor.dtype, doc="The tensor's dtype.")
 
 
-class PlaceholderOp(metaclass=_KindOfOperation):
-    """The operation of te.placeholder, for isinstance(t.op, PlaceholderOp)."""
+class Reduce:
+    """A reduction as the body of a formula: item `value_index` of what `source` comes to over `axis`."""
 
-    @staticmethod
-    def _is(op):
-        return not (op.axis or op.input_tensors)
+    def __init__(self, source, axis, value_index):
+        self.source, self.axis, self.value_index, self.dtype = source, axis, value_index, source[value_index].dtype
+
+    def __repr__(self):
+        return f"Reduce({self.source[self.value_index]}, axis={[str(a.var) for a in self.axis]})"
 
 
-class ComputeOp(metaclass=_KindOfOperation):
-    """The operation of te.compute, for isinstance(t.op, ComputeOp)."""
+class ComputeOp(Operation):
+    """The operation of a formula per element."""
 
-    @staticmethod
-    def _is(op):
-        return bool(op.axis or op.input_tensors)
+    @property
+    def body(self):
+        """What an element is, over the variables of `axis`: an expression for each output, or a Reduce."""
+        bodies, axes = self._tensor._bodies(), self.reduce_axis
+        return [Reduce(bodies, axes, i) for i in range(len(bodies))] if axes else bodies
+
+
+class ScanOp(Operation):
+    """The operation of te.scan."""
+
+
+class ExternOp(Operation):
+    """The operation of te.extern: a statement."""
+
+
+_OPERATIONS = {"placeholder": PlaceholderOp, "compute": ComputeOp, "scan": ScanOp, "extern": ExternOp}
 
 
 def _elementwise(name, swapped=False):
@@ -127,7 +148,13 @@ class _Tensor:
     @property
     def op(self):
         """The operation that computes it: its axes, and what it reads."""
-        return _Operation(self)
+        return _OPERATIONS[self._kind()](self)
+
+    def astype(self, dtype, span=None):
+        """The tensor of its elements in another dtype."""
+        from sator import topi
+
+        return topi.cast(self, dtype)
 
     def __repr__(self):
         return f"Tensor(shape={list(self.shape)}, name={self.name}, dtype={self.dtype})"

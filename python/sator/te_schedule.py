@@ -118,14 +118,19 @@ class Schedule:
 
     def _module(self, args):
         """The module of the tensor program with these arguments, its steps taken."""
-        return self._scheduled(args)[0].mod
+        sch, _ = self._scheduled(args)
+        return _with_parameters(sch.mod, args, self._moved) if self._moved else sch.mod
 
     def _scheduled(self, args):
         """The schedule of the tensor program, its steps taken, and the bounds of each axis: {axis: Range}."""
-        program = _core.te.create_prim_func(args)
+        # A parameter that is computed inside of a loop of another tensor is scheduled as what lies between.
+        args, self._moved = list(args), {}
+        moved = {a for a in args if isinstance(a, _core.Tensor) and a in self._stages and isinstance(self._stages[a]._place, tuple)}
+        kept = [a for a in args if not isinstance(a, _core.Tensor) or a not in moved]
+        program = _core.te.create_prim_func(kept)
         sch = _core.Schedule(program)
         buffers = program.buffer_map
-        self._given = {a: buffers[p] for a, p in zip(args, program.params) if p in buffers}
+        self._given = {a: buffers[p] for a, p in zip(kept, program.params) if p in buffers}
         blocks, self._own_init = _blocks_of(sch, _computed(self._outputs)), []
         for take in self._events:
             take(sch, blocks)
@@ -140,6 +145,13 @@ class Schedule:
             if stage._place:
                 parent, axis = stage._place
                 sch.compute_at(block, parent._loop(loops.get(parent._tensor, {}), axis), True)
+                if tensor in moved:
+                    if missed := sch._misses_values(block):
+                        raise ScheduleError(f"compute_at: {tensor.name} is a parameter, and inside of {name_of(axis)} not each of its elements is computed once: "
+                                            f"{missed}\n"
+                                            "  needs: a loop whose iterations compute all of a parameter, no element twice\n"
+                                            f"  hint:  leave {tensor.name} where it is, or out of the arguments")
+                    self._moved[tensor] = sch.get(block).writes[0].buffer
             own = loops[tensor] = stage._begin(sch, block)
             bounds.update(_bounds(sch, block, stage, own, names))
             bounds.update(stage._apply(sch, block, own, False))
@@ -150,6 +162,26 @@ class Schedule:
         for tensor in self._own_init:
             _set_first(sch, blocks[tensor])
         return sch, bounds
+
+
+def _with_parameters(mod, args, moved):
+    """The module of one program with buffers that it allocates, `moved`, as parameters in their places among `args`."""
+    from sator import tir
+
+    ((name, func),) = mod.functions.items()
+    rest = iter(func.params)
+    params, buffers = [], dict(func.buffer_map)
+    for arg in args:
+        if isinstance(arg, _core.Tensor) and arg in moved:
+            params.append(tir.Var(f"var_{moved[arg].name}", "handle"))
+            buffers[params[-1]] = moved[arg]
+        else:
+            params.append(next(rest))
+    root = func.body.block
+    left = [b for b in root.alloc_buffers if not any(b.same_as(m) for m in moved.values())]
+    block = _core.make(tir.Block, [left if f == "alloc_buffers" else getattr(root, f) for f in tir.Block._fields])
+    body = _core.make(tir.BlockRealize, [block if f == "block" else getattr(func.body, f) for f in tir.BlockRealize._fields])
+    return _core.module({name: tir.PrimFunc(params, body, None, buffers, func.attrs)}, mod.attrs, mod.global_infos)
 
 
 def _tensor_of(tensor):

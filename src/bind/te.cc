@@ -312,6 +312,21 @@ void add_te(nb::module_& m) {
                out.append(nb::cast(te::Tensor(t.stage(), static_cast<int>(i))));
              return out;
            })
+      .def("_kind",
+           [](const te::Tensor& t) {
+             const te::Stage& s = *t.stage();
+             return std::string(s.is_placeholder() ? "placeholder"
+                                : s.is_scan        ? "scan"
+                                : s.statement      ? "extern"
+                                                   : "compute");
+           })
+      .def("_bodies",
+           [](const te::Tensor& t) {
+             nb::list out;
+             const te::Stage& s = *t.stage();
+             for (const Expr& e : s.reduction ? s.reduction->sources : s.bodies) out.append(to_python(NodeRef(e)));
+             return out;
+           })
       .def("_reduce_axes",
            [](const te::Tensor& t) {
              nb::list out;

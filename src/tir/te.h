@@ -49,6 +49,7 @@ class Stage final : public Object {
   std::vector<Expr> bodies;  ///< the formula of each output
   std::optional<Reduction> reduction;
   std::function<tir::Stmt(const std::vector<BufferRef>&)> statement;
+  bool is_scan = false;  ///< the statement is that of scan()
   Attrs annotations;
   std::string tag;             ///< what a user calls this kind of formula; it is not part of the program
   std::vector<Tensor> inputs;  ///< in the order in which the bodies name them

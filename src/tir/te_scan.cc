@@ -122,9 +122,14 @@ std::vector<Tensor> scan(const std::string& name, const std::vector<Tensor>& ini
     outputs.push_back({states[k].shape(), states[k].dtype(), states.size() == 1 ? name : text(name, ".v", k)});
   }
   const Scan body(init, update, states);
-  return extern_stage(name, body.inputs(), std::move(outputs), [body](const std::vector<BufferRef>& buffers) {
-    return body.statement(buffers);
-  });
+  std::vector<Tensor> out =
+      extern_stage(name, body.inputs(), std::move(outputs), [body](const std::vector<BufferRef>& buffers) {
+        return body.statement(buffers);
+      });
+  Ref<Stage> stage(new Stage(*out.front().stage()));
+  stage->is_scan = true;
+  for (Tensor& t : out) t = Tensor(stage, t.output());
+  return out;
 }
 
 }  // namespace sator::te
