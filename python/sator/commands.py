@@ -76,9 +76,12 @@ def study(model, quant=(), chip=(), progress=None, **options):
 def estimate(func=None, chip=None, progress=None, **options):
     """What a tensor program costs on a described chip, as `sator estimate`.
 
-    func     a PrimFunc or an IRModule; or options of the command: workload="I,J,K", ...
+    func     a PrimFunc or an IRModule; or options of the command: workload="I,J,K" or (I, J, K), ...
     chip     a name or a file
     """
+    for name in ("workload", "tile"):  # extents, not several workloads
+        if isinstance(options.get(name), (list, tuple)):
+            options[name] = ",".join(map(str, options[name]))
     if func is None:
         return command("estimate", chip=chip, progress=progress, **options)
     if not hasattr(func, "script"):

@@ -5,6 +5,7 @@ import weakref
 from pathlib import Path
 
 from sator import _core
+from sator.error import TVMError
 from sator.packed import with_kernel_calls
 from sator.runtime import vm_text
 from sator.runtime.vm import Module, copy_library
@@ -40,26 +41,63 @@ _LOWERING = ("LowerInitBlock", "PlanAndUpdateBufferAllocationLocation", "Convert
              "InjectDoubleBuffer", "StorageRewrite", "UnrollLoop", "Simplify", "RemoveNoOp", "CommonSubexprElimTIR")
 
 
-def lower(inp, args=None, name="main", simple_mode=False):
+# Behind which of them the phases 1 and 2 of the option "tir.add_lower_pass" follow; 0 is before all, 3 behind all.
+_PHASES = {"NarrowDataType": 1, "UnrollLoop": 2}
+
+
+def _user_passes():
+    """{phase: passes} of the option "tir.add_lower_pass", [(phase, pass), ...]. Errors: ValueError for another form."""
+    from sator import transform
+
+    out = {}
+    for pair in transform.PassContext.current().lower_passes:
+        phase, step = pair if isinstance(pair, (list, tuple)) and len(pair) == 2 else (None, None)
+        if not isinstance(phase, int) or phase < 0 or not isinstance(step, transform.Pass):
+            raise ValueError(f"tir.add_lower_pass has {pair!r}\n  needs: (phase, pass), a phase from 0 on and a pass of sator.tir.transform or prim_func_pass")
+        out.setdefault(min(phase, 3), []).append(step)
+    return out
+
+
+def _with_binds(mod, args, binds):
+    """The module of a schedule of te with these buffers for some of its arguments, {tensor: buffer}."""
+    if not binds:
+        return mod
+    ((name, func),) = mod.functions.items()
+    params = dict(zip(args or (), func.params))
+    for tensor in binds:
+        if tensor not in params:
+            raise ValueError(f"binds has {tensor!r}\n  needs: tensors among args")
+        func = _core.with_buffer(func, params[tensor], binds[tensor])
+    return _core.module({name: func}, mod.attrs, mod.global_infos)
+
+
+def lower(inp, args=None, name="main", binds=None, simple_mode=False):
     """The module with blocks lowered to loops over flat buffers; sator.build does this by itself.
 
     inp           an IRModule of tensor programs, one PrimFunc, which gets the name `name`, or a schedule of te with its arguments in `args`
+    binds         {tensor: buffer} of a schedule's arguments that have a buffer of the user's, with its strides and offset
     simple_mode   of a schedule of te: its program as it is
     """
     from sator import transform
 
     if isinstance(inp, _core.tir.PrimFunc):
         inp = inp.with_attrs({"global_symbol": name, "tir.noalias": True})
-    mod = module_of(inp, args, name)
+    mod = _with_binds(module_of(inp, args, name), args, binds)
+    own = _user_passes()
     if simple_mode:
-        return mod
-    return transform.Sequential([getattr(transform, step)() for step in _LOWERING])(mod)
+        return transform.Sequential(own.get(0, []))(mod)
+    steps = [*own.get(0, [])]
+    for step in _LOWERING:
+        steps.append(getattr(transform, step)())
+        steps += own.get(_PHASES.get(step), [])
+    return transform.Sequential([*steps, *own.get(3, [])])(mod)
 
 
-def build(mod, args=None, target=None, target_host=None, runtime=None, name="default_function", bounds=None):
+def build(inputs, args=None, target=None, target_host=None, runtime=None, name="default_function", binds=None, bounds=None):
     """Tensor programs to machine code for this machine, with the loops as they are: no rule schedules them.
 
-    mod      an IRModule of tensor programs, one PrimFunc, or a schedule of te with its arguments in `args`
+    inputs   an IRModule of tensor programs, one PrimFunc, or a schedule of te with its arguments in `args`
+    binds    as of sator.lower
     target   "llvm" where it is None and no Target is around; beside a module it may stand in the place of args
     name     of the function of a PrimFunc or a schedule; by default its own, and "main" where it has none
     A program that returns a number (T.ret) gives it to its caller. T.call_packed as a statement calls a Python function (register_func) of the
@@ -68,6 +106,7 @@ def build(mod, args=None, target=None, target_host=None, runtime=None, name="def
     """
     from sator import transform
 
+    mod = inputs
     if not isinstance(mod, Schedule) and args is not None:
         if target is not None or not isinstance(args, (str, dict, Target)):
             raise TypeError(f"build: args = {args!r} beside a {type(mod).__name__}\n  needs: args only with a schedule of te\n"
@@ -77,7 +116,9 @@ def build(mod, args=None, target=None, target_host=None, runtime=None, name="def
         name = "main"
     elif isinstance(mod, _core.tir.PrimFunc):
         mod = mod.with_attr("global_symbol", name)
-    module = module_of(mod, args, name)
+    module = _with_binds(module_of(mod, args, name), args, binds)
+    if own := _user_passes():
+        module = lower(module) if set(own) != {0} else transform.Sequential(own[0])(module)
     program, library = _compile(transform.ReturnByStore()(transform.InlinePrimFuncs()(module)), target, True, bounds)
     return Module(program, library)
 
@@ -135,13 +176,18 @@ def relax_build(mod, target=None, params=None, pipeline="default_build", exec_mo
     params     of TVM, for libraries of functions; parameters stay parameters: relax.transform.BindParams binds them
     bounds     upper bounds of symbolic sizes, {"n": 512}
     pipeline   a pass that runs first; its name means the compiler's own steps, which run in any case
-    Errors: as of sator.build.
+    Errors: as of sator.build; passes of the option "tir.add_lower_pass", which are those of sator.lower and sator.build.
     """
+    from sator import transform
+
+    if transform.PassContext.current().lower_passes:
+        raise TVMError("error: relax.build under tir.add_lower_pass: its tensor programs are not lowered by these passes\n  needs: a PassContext without it\n"
+                       "  hint:  give the passes as the pipeline, or build the tensor programs alone by sator.build")
     dump = ""
     if hasattr(pipeline, "debug_dump"):  # the compiler's own phases, which run in any case
         bounds, dump = {**pipeline.bounds, **(bounds or {})}, pipeline.debug_dump or ""
         target = pipeline.target if target is None else target
-    elif callable(pipeline):
+    elif callable(pipeline) and not getattr(pipeline, "is_of_build", False):
         mod = pipeline(mod)
     program, library = _compile(mod, target, False, bounds, str(dump))
     return Executable(program, library)

@@ -74,6 +74,8 @@ def _plain_constructor(cls, core, text):
         if missing or len(args) > len(order):
             raise TypeError(f"{cls.__name__}: missing {', '.join(missing) or 'nothing'}, given {len(args)} by position"
                             f"\n  needs: {cls.__name__}({shown})")
+        if cls is core.tir.PrimFunc:
+            given.update(_with_buffers_as_parameters(core, given))
         if cls in (core.tir.Let, core.tir.LetStmt):
             _need_one_dtype(given["var"], core.expr(given["value"]))
         core.Object.__init__(self, core.make(cls, [_made(core, cls, f, given[f]) for f in cls._fields]))
@@ -91,6 +93,16 @@ def _shown_signature(order, defaults, named):
         parameters.append(inspect.Parameter(named.get(field, field), inspect.Parameter.POSITIONAL_OR_KEYWORD,
                                             default=defaults.get(field) if is_late else inspect.Parameter.empty))
     return inspect.Signature(parameters)
+
+
+def _with_buffers_as_parameters(core, given):
+    """The parameters and the buffer map of a function among whose parameters are buffers: each is a handle of its name."""
+    params, buffers = [], dict(given["buffer_map"] or {})
+    for p in given["params"]:
+        params.append(core.make_var(p.name, "handle", False) if isinstance(p, core.tir.Buffer) else p)
+        if params[-1] is not p:
+            buffers[params[-1]] = p
+    return {"params": params, "buffer_map": buffers}
 
 
 def _need_one_dtype(var, value):

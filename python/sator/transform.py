@@ -18,7 +18,8 @@ class PassInfo:
 class PassContext:
     """What passes may know beside the module.
 
-    config        options by TVM's names: {"tir.LoopPartition": {"partition_const_loop": True}}
+    config        options by TVM's names: {"tir.LoopPartition": {"partition_const_loop": True}}; "tir.add_lower_pass": [(phase, pass), ...]
+                  puts passes into sator.lower and sator.build
     instruments   objects told of each pass: enter_pass_ctx, run_before_pass(mod, info), run_after_pass(mod, info), should_run
     explain       called with (pass, message) where a pass says why it did or did not do something
     bounds        upper bounds of symbolic sizes, {"seq_len": 512}
@@ -32,6 +33,7 @@ class PassContext:
         self.required_pass, self.disabled_pass = list(required_pass or ()), list(disabled_pass or ())
         self.instruments = list(instruments or ())
         self.config = _known(_flat(config or {}))
+        self.lower_passes = self.config.pop("tir.add_lower_pass", ())  # of sator.lower and sator.build: no option of a pass
         self.explain = explain
         self.bounds = dict(bounds or {})
 
@@ -81,12 +83,12 @@ _WITHOUT_EFFECT = set("""relax.FuseOps.max_depth relax.backend.use_cuda_graph re
 tir.debug_keep_trivial_loop tir.detect_global_barrier tir.disable_assert tir.disable_cse_tir tir.disable_storage_rewrite tir.disable_vectorize
 tir.enable_debug tir.enable_equiv_terms_in_cse_tir tir.experimental_dma_bypass_cache tir.instrument_bound_checkers tir.is_entry_func tir.noalias
 tir.ptx_ldg32 tir.reset_start_id tir.use_async_copy tir.vtcm_capacity tir.RemoveNoOp.max_simplification_steps cuda.kernels_output_dir ir.enable_si_builder te.keep_schedule_record
-testing.immutable_module sator.default_schedule""".split())
+testing.immutable_module sator.default_schedule tir.usmp.enable tir.usmp.algorithm tir.usmp.custom_algorithm tir.usmp.use_workspace_io""".split())
 
 
 def _known(config):
     """The options, all of which some pass has. Errors: ValueError for another name, with the nearest."""
-    names = [n for n in config if n not in _WITHOUT_EFFECT]
+    names = [n for n in config if n not in _WITHOUT_EFFECT and n != "tir.add_lower_pass" and not str(n).startswith("relay.")]
     known = set(_core.option_names()) if names else ()
     for name in names:
         if name not in known:

@@ -11,9 +11,9 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "base/trust.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/trust.h"
 #include "bind/gil.h"
 #include "bind/node.h"
 #include "bind/parts.h"

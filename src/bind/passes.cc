@@ -121,7 +121,8 @@ void add_passes(nb::module_& m) {
       nb::arg("missing").none(),
       nb::arg("config"),
       nb::arg("explain").none(),
-      "LegalizeOps with functions (builder, call) -> expression in front of those of the ops' rows, by the rows' names; "
+      "LegalizeOps with functions (builder, call) -> expression in front of those of the ops' rows, by the rows' "
+      "names; "
       "missing(op) is told of each op that nothing replaces.");
   m.def(
       "pipeline",

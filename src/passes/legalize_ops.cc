@@ -213,7 +213,8 @@ ModuleRef legalize_ops(const ModuleRef& module, const PassContext& ctx, const Le
   BlockBuilder builder(module);
   for (const auto& [name, func] : module->functions) {
     if (const Function* f = func.as<Function>())
-      builder.update_function(name, Legalizer(builder, ctx, form.empty() ? Form::own : Form::library, given).function(*f));
+      builder.update_function(name,
+                              Legalizer(builder, ctx, form.empty() ? Form::own : Form::library, given).function(*f));
   }
   ModuleRef out = builder.module();
   for (const auto& [name, func] : builder.module()->functions) {

@@ -94,7 +94,7 @@ const std::vector<Refused>& table() {
       {"RemoveWeightLayoutRewriteBlock", kTuning, "AttachParamLayouts lays weights out"},
       {"UpdateParamStructInfo",
        "it asks a function of the user's for each parameter",
-       "BindSymbolicVars, or declare the parameters with what is known of them"},
+       "relax.transform.UpdateParamStructInfo(function) in Python; BindSymbolicVars; or declare what is known"},
       {"FewShotTuning", kTuning, kOwn},
       {"MetaScheduleApplyDatabase", kTuning, kOwn, {"work_dir", "enable_warning"}},
       {"MetaScheduleTuneTIR", kTuning, kOwn, {"work_dir", "max_trials_global"}},

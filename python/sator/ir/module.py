@@ -29,9 +29,9 @@ class IRModule:
         _core.Object.__init__(self, _core.module(named, attrs, global_infos))
 
     @staticmethod
-    def from_expr(func):
-        """A module of one function, called `main` unless the function says otherwise."""
-        return IRModule({func.attrs.get("global_symbol", "main"): func})
+    def from_expr(expr, functions=None):
+        """A module of one function, called `main` unless the function says otherwise, and of the others in `functions`, {name: function}."""
+        return IRModule({**(functions or {}), expr.attrs.get("global_symbol", "main"): expr})
 
     @property
     def functions(self):
@@ -86,9 +86,9 @@ class IRModule:
         """The name of a function as it stands in calls. Errors: there is no such function."""
         return _core.global_var(name, self[name])
 
-    def update_func(self, name, func):
-        """Adds a function, or replaces the one of that name, in this object."""
-        self._become(_core.module({**self.functions, _name_of(name): func}, self.attrs, self.global_infos))
+    def update_func(self, var, func):
+        """Adds a function, or replaces the one of that name, in this object. `var`: a GlobalVar or a name."""
+        self._become(_core.module({**self.functions, _name_of(var): func}, self.attrs, self.global_infos))
 
     def update(self, other):
         """Adds the functions of another module or dictionary, in this object."""

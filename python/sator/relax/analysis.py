@@ -79,9 +79,9 @@ def _sequence_without_unused(seq):
     return _core.make(R.SeqExpr, [blocks, seq.body, seq.struct_info])
 
 
-def well_formed(mod, check_struct_info=True):
+def well_formed(obj, check_struct_info=True):
     """Whether a module or a function obeys the rules of graphs; relax.build says which it breaks."""
-    return not (_core.verify(mod) if isinstance(mod, _core.ir.IRModule) else _core.verify_function(mod))
+    return not (_core.verify(obj) if isinstance(obj, _core.ir.IRModule) else _core.verify_function(obj))
 
 
 def _bindings(func):

@@ -223,9 +223,9 @@ class BlockBuilder:
         """Adds a function under the name, or the next free one; an equal one that is there is shared."""
         return self._core.add_function(func, func_name)
 
-    def update_func(self, gv, updated):
+    def update_func(self, gv, updated_func):
         """Puts a function in the place of the one of that name, or adds it. `gv`: a GlobalVar or a name."""
-        self._core.update_function(gv if isinstance(gv, str) else gv.name_hint, updated)
+        self._core.update_function(gv if isinstance(gv, str) else gv.name_hint, updated_func)
 
     def get(self):
         """The module so far."""

@@ -73,6 +73,20 @@ def mlc_llm_pipeline(target=None, flashinfer=False, cublas_gemm=False, faster_tr
     return _Phases(target, bounds, additional_tirs, debug_dump, last_phase)
 
 
+class _DefaultBuild(transform.Sequential):
+    """What relax.build does by itself: as its pipeline it adds nothing."""
+
+    is_of_build = True
+
+
+@register_pipeline("default_build")
+def default_build_pipeline():
+    """The steps of relax.build from ops to the builtins of the machine."""
+    steps = ("DispatchSortScan LegalizeOps RewriteDataflowReshape ToNonDataflow RemovePurityChecking CallTIRRewrite StaticPlanBlockMemory "
+             "LowerAllocTensor KillAfterLastUse VMBuiltinLower VMShapeLower AttachGlobalSymbol")
+    return _DefaultBuild([getattr(transform, step)() for step in steps.split()], name="default_build")
+
+
 @register_pipeline("zero")
 def zero_pipeline():
     """Ops to tensor programs, and neighbours of them to one: what can be done without a target."""

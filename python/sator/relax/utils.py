@@ -24,13 +24,18 @@ def convert_to_expr(value):
 
 
 def gen_call_tir_inputs(func, *args, primfunc_attrs=None, **kwargs):
-    """What call_tir takes for `func`, a function over te's tensors: (tensor program, arguments, struct info of the results, sizes or None)."""
+    """What relax.call_tir takes to compute a function over te's tensors: (PrimFunc, arguments, struct info of each result, tir_vars or None).
+
+    args, kwargs     of `func`; expressions of graphs among them become te's tensors, as in BlockBuilder.call_te
+    primfunc_attrs   attributes of the PrimFunc
+    """
     from sator.relax.block_builder import BlockBuilder
 
-    builder = BlockBuilder()
-    call = builder.call_te(func, *args, primfunc_attrs=primfunc_attrs, **kwargs)
-    program = builder.get()[call.args[0].name_hint]
-    return program, call.args[1], call.sinfo_args[0] if len(call.sinfo_args) == 1 else list(call.sinfo_args), call.args[2] if len(call.args) > 2 else None
+    bb = BlockBuilder()
+    call = bb.call_te(func, *args, primfunc_attrs=primfunc_attrs, **kwargs)
+    program = bb.get()[call.args[0].name_hint]
+    infos = [field for info in call.sinfo_args for field in (info.fields if isinstance(info, _core.relax.TupleStructInfo) else [info])]
+    return program, call.args[1], infos, call.args[2] if len(call.args) > 2 else None
 
 
 class args_converter:  # noqa: N801

@@ -99,7 +99,8 @@ class _NewParameters(PyExprMutator):
             self.set_var_remap(p, params[-1])
         if all(new.same_as(old) for new, old in zip(params, f.params)):
             return f
-        return super().visit_function_(_core.make(_core.relax.Function, [params, *_parts_behind_parameters(f)]))
+        return super().visit_function_(_core.make(
+            _core.relax.Function, [params if n == "params" else None if n == "ret" else getattr(f, n) for n in f._fields]))
 
 
 class _UpdateParamStructInfo(transform.Pass):

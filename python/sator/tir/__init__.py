@@ -378,6 +378,16 @@ class _IndexMap:
         """The shape after the map: [14] through i -> (i // 4, i % 4) is [4, 4]."""
         return _core.map_shape(self, shape)
 
+    def map_ndarray(self, arr_src):
+        """The tensor whose element lies at the image of its old indices; 0 where none comes to lie.
+
+        Errors: ValueError for a tensor of another rank; TypeError for indices that are no quasi-affine expressions.
+        """
+        from sator import nd
+        from sator.tir.index_values import mapped
+
+        return nd.array(mapped(self, nd.array(arr_src).numpy()))
+
     def inverse(self, shape):
         """The map back, of a map that is bijective on the shape."""
         return _core.inverse_map(self, shape, True)[0]
@@ -495,6 +505,13 @@ def all(*conditions):  # noqa: A001
 def any(*conditions):  # noqa: A001
     """Whether one of the conditions holds."""
     return _joined("or", conditions)
+
+
+def call_intrin(dtype, func_name, *args, span=None):
+    """The call of an intrinsic by its name: call_intrin("float32", "tir.exp", x)."""
+    if not isinstance(func_name, str):
+        raise TypeError(f"call_intrin: func_name = {func_name!r} is a {type(func_name).__name__}\n  needs: a name, such as \"tir.exp\"")
+    return _core.tir.Call(dtype, func_name, [_core.expr(a) for a in args])
 
 
 def stmt_seq(*args):

@@ -2,15 +2,15 @@
 from sator import _core
 
 
-def post_order_visit(node, visit):
-    """Calls `visit` for every node of a statement or expression, children first, each once."""
-    if not isinstance(node, _core.Object):
-        raise TypeError(f"post_order_visit: {node!r} is a {type(node).__name__}\n  needs: a part of a program")
-    seen, stack = set(), [(node, False)]
+def post_order_visit(stmt, fvisit):
+    """Calls `fvisit` for every node of a statement or expression, children first, each once."""
+    if not isinstance(stmt, _core.Object):
+        raise TypeError(f"post_order_visit: {stmt!r} is a {type(stmt).__name__}\n  needs: a part of a program")
+    seen, stack = set(), [(stmt, False)]
     while stack:
         part, is_done = stack.pop()
         if is_done:
-            visit(part)
+            fvisit(part)
         elif part.handle() not in seen:
             seen.add(part.handle())
             stack.append((part, True))

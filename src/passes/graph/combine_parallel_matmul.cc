@@ -269,7 +269,8 @@ ModuleRef combine_parallel_matmul(const ModuleRef& module, const PassContext&, c
     std::vector<Combined> groups;
     walk(f->body, [&](const BindingBlock& block) {
       if (!block.is_dataflow) return;
-      for (Combined& c : combinations_of(block, uses, builder.arith())) if (!check || is_wanted(f, c, check)) groups.push_back(std::move(c));
+      for (Combined& c : combinations_of(block, uses, builder.arith()))
+        if (!check || is_wanted(f, c, check)) groups.push_back(std::move(c));
     });
     return groups.empty() ? f : without_unused(MatmulCombiner(builder, std::move(groups)).function(*f));
   });

@@ -1,0 +1,388 @@
+"""Arguments and names of TVM v0.17 that its users write: what each does here."""
+import unittest
+import warnings
+
+import numpy as np
+
+import sator
+from sator import relax, te, tir
+from sator.relax.dpl import is_op, wildcard
+from sator.script import ir as I, relax as R, tir as T
+
+
+@I.ir_module
+class Graph:
+    @R.function(private=True)
+    def part(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        return R.exp(x)
+
+    @R.function(private=True)
+    def unused(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        return R.exp(x)
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        with R.dataflow():
+            y = R.exp(x)
+            z = R.nn.relu(y)
+            R.output(z)
+        return z
+
+    @R.function
+    def other(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        cls = Graph
+        with R.dataflow():
+            y = R.exp(x)
+            z = R.nn.relu(y)
+            R.output(z)
+        w = cls.part(z)
+        return w
+
+
+@I.ir_module
+class Products:
+    @R.function
+    def main(x: R.Tensor((2, 4), "float32"), a: R.Tensor((4, 3), "float32"), b: R.Tensor((4, 5), "float32")):
+        with R.dataflow():
+            y = R.matmul(x, a)
+            z = R.matmul(x, b)
+            R.output(y, z)
+        return (y, z)
+
+
+@T.prim_func
+def scaled(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32")):
+    for i, j in T.grid(4, 8):
+        B[i * 8 + j] = A[i * 8 + j] * T.float32(2)
+
+
+def ops(func):
+    return [b.value.op.name for block in func.body.blocks for b in block.bindings if isinstance(b.value, relax.Call) and isinstance(b.value.op, relax.Op)]
+
+
+class Passes(unittest.TestCase):
+    def test_fuse_ops_by_level(self):
+        mod = relax.transform.AnnotateTIROpPattern()(relax.transform.LegalizeOps()(Graph))
+        fused = relax.transform.FuseOps(fuse_opt_level=2)(mod)
+        self.assertGreater(len(fused.functions), len(mod.functions))
+        sator.ir.assert_structural_equal(fused, relax.transform.FuseOps()(mod))
+        self.assertTrue(relax.transform.FuseOps(0)(mod).same_as(mod))
+        with sator.transform.PassContext(opt_level=0):
+            self.assertTrue(relax.transform.FuseOps()(mod).same_as(mod))
+
+    def test_dead_code_from_named_entries(self):
+        self.assertEqual(set(relax.transform.DeadCodeElimination()(Graph).functions), {"main", "other", "part"})
+        self.assertEqual(set(relax.transform.DeadCodeElimination(["main"])(Graph).functions), {"main", "other", "part"})
+        self.assertEqual(set(relax.transform.DeadCodeElimination(entry_functions=["unused"])(Graph).functions), {"main", "other", "part", "unused"})
+        with self.assertRaisesRegex(sator.TVMError, "no function nobody"):
+            relax.transform.DeadCodeElimination(["nobody"])(Graph)
+
+    def test_products_that_a_check_leaves_alone(self):
+        seen = []
+
+        def check(answer):
+            def asked(x, weights, biases, values):
+                seen.append((x.name_hint, [w.name_hint for w in weights], list(biases), sorted(v.name_hint for v in values)))
+                return answer
+
+            return asked
+
+        after = {answer: relax.transform.CombineParallelMatmul(check=check(answer))(Products)["main"] for answer in (True, False)}
+        self.assertEqual(ops(after[False]), ["relax.matmul", "relax.matmul"])
+        self.assertEqual(ops(after[True]), ops(relax.transform.CombineParallelMatmul()(Products)["main"]))
+        self.assertEqual(ops(after[True]).count("relax.matmul"), 1)
+        self.assertEqual(seen, [("x", ["a", "b"], [], ["y", "z"])] * 2)
+
+    def test_parameters_with_other_struct_info(self):
+        alone = sator.IRModule({"main": Graph["main"]})
+        mod = relax.transform.UpdateParamStructInfo(lambda p: R.Tensor((9,), "float16") if p.name_hint == "x" else None)(alone)
+        self.assertEqual([int(d) for d in mod["main"].params[0].struct_info.shape], [9])
+        self.assertEqual((mod["main"].ret_struct_info.dtype, int(mod["main"].ret_struct_info.shape[0])), ("float16", 9))
+        self.assertTrue(relax.transform.UpdateParamStructInfo(lambda p: None)(Graph)["main"].same_as(Graph["main"]))
+
+    def test_patterns_of_entries_alone(self):
+        patterns = [("own.exp_relu", is_op("relax.nn.relu")(is_op("relax.exp")(wildcard())))]
+        both = relax.transform.FuseOpsByPattern(patterns, bind_constants=True, annotate_codegen=False)(Graph)
+        one = relax.transform.FuseOpsByPattern(patterns=patterns, entry_functions=["main"])(Graph)
+        self.assertEqual((ops(both["main"]), ops(both["other"])), ([], []))
+        self.assertEqual((ops(one["main"]), ops(one["other"])), ([], ["relax.exp", "relax.nn.relu"]))
+        self.assertTrue(relax.analysis.well_formed(one))
+        self.assertEqual(sum("Composite" in f.attrs for f in one.functions.values()), 1)
+        with self.assertRaisesRegex(sator.TVMError, "entry_functions has nobody"):
+            relax.transform.FuseOpsByPattern(patterns, entry_functions=["nobody"])(Graph)
+        with self.assertRaisesRegex(TypeError, "FuseOpsByPattern.*wrong"):
+            relax.transform.FuseOpsByPattern(patterns, wrong=1)
+
+    def test_passes_over_dataflow_blocks(self):
+        @relax.transform.dataflowblock_pass(opt_level=1, name="negates")
+        def negates(block, mod, ctx):
+            return relax.DataflowBlock([relax.VarBinding(b.var, relax.op.negative(b.value.args[0])) if b.var.name_hint == "y" else b for b in block.bindings])
+
+        @relax.transform.dataflowblock_pass(opt_level=1)
+        class Counts:
+            def __init__(self):
+                self.count = 0
+
+            def transform_dataflowblock(self, block, mod, ctx):
+                self.count += len(block.bindings)
+                return block
+
+        self.assertEqual((negates.info.name, negates.info.opt_level), ("negates", 1))
+        self.assertEqual(ops(negates(Graph)["main"]), ["relax.negative", "relax.nn.relu"])
+        counts = Counts()
+        self.assertTrue(counts(Graph)["main"].same_as(Graph["main"]))
+        self.assertEqual(counts.count, 4)
+        self.assertIsInstance(negates, relax.transform.DataflowBlockPass)
+        self.assertIsInstance(relax.transform.function_pass(lambda f, m, c: f, name="n"), relax.transform.FunctionPass)
+        self.assertEqual(relax.transform.FusionPattern("a.b", wildcard()).name, "a.b")
+
+    def test_the_pipeline_of_build(self):
+        lowered = relax.get_pipeline("default_build")(Graph)
+        self.assertIn("vm.builtin", str(lowered["main"]))
+        x = np.array([-1, 0, 1, 2], "float32")
+        vm = relax.VirtualMachine(relax.build(Graph, "llvm", pipeline=relax.get_pipeline("default_build")), sator.cpu())
+        np.testing.assert_allclose(vm["main"](x).numpy(), np.exp(x), rtol=1e-6)
+
+
+class Options(unittest.TestCase):
+    def test_options_without_effect_say_nothing(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with sator.transform.PassContext(config={"tir.usmp.enable": True, "relay.FuseOps.max_depth": 3}):
+                sator.build(scaled, target="llvm")
+        with self.assertRaisesRegex(ValueError, "no pass has the option tir.reorg_dma"):
+            sator.transform.PassContext(config={"tir.reorg_dma": True})
+
+    def test_unrolling(self):
+        def loops(config):
+            mod = sator.IRModule({"main": scaled})
+            kinds = []
+            with sator.transform.PassContext(config={"tir.UnrollLoop": config}):
+                tir.stmt_functor.post_order_visit(tir.transform.UnrollLoop()(mod)["main"].body,
+                                                  lambda n: kinds.append((int(n.extent), tir.ForKind(n.kind).name)) if isinstance(n, tir.For) else None)
+            return kinds
+
+        self.assertEqual(loops({}), [(8, "SERIAL"), (4, "SERIAL")])
+        self.assertEqual(loops({"auto_max_step": 8}), [(4, "SERIAL")])
+        self.assertEqual(loops({"auto_max_step": 32}), [])
+        self.assertEqual(loops({"auto_max_step": 32, "auto_max_depth": 0}), [(4, "SERIAL")])
+        self.assertEqual(loops({"auto_max_extent": 8}), [])
+        self.assertEqual(loops({"auto_max_step": 8, "explicit_unroll": False}), [(8, "UNROLLED"), (4, "SERIAL")])
+
+    def test_passes_of_ones_own_in_lower_and_build(self):
+        calls = []
+
+        def noting(name):
+            @tir.transform.prim_func_pass(opt_level=0, name=name)
+            def noted(func, mod, ctx):
+                calls.append((name, "T.block(" in func.script()))
+                return func
+
+            return noted
+
+        with sator.transform.PassContext(config={"tir.add_lower_pass": [(3, noting("last")), (0, noting("first")), (1, noting("flat")), (2, noting("unrolled"))]}):
+            blocks = te.create_prim_func([a := te.placeholder((8,)), te.compute((8,), lambda i: a[i] + 1)])
+            sator.lower(blocks)
+            self.assertEqual(calls, [("first", True), ("flat", False), ("unrolled", False), ("last", False)])
+            with self.assertRaisesRegex(sator.TVMError, "add_lower_pass"):
+                relax.build(Graph, "llvm")
+
+        @tir.transform.prim_func_pass(opt_level=0)
+        def triples(func, mod, ctx):
+            return func.with_body(tir.stmt_functor.ir_transform(func.body, None, lambda n: tir.FloatImm("float32", 3), ["tir.FloatImm"]))
+
+        x, y = np.arange(32, dtype="float32"), np.zeros(32, "float32")
+        for phase in (0, 1, 3):
+            with sator.transform.PassContext(config={"tir.add_lower_pass": [(phase, triples)]}):
+                sator.build(scaled, target="llvm")(x, y)
+            np.testing.assert_array_equal(y, 3 * x)
+        with self.assertRaisesRegex(ValueError, "tir.add_lower_pass has"):
+            with sator.transform.PassContext(config={"tir.add_lower_pass": [triples]}):
+                sator.build(scaled, target="llvm")
+
+
+class Names(unittest.TestCase):
+    def test_arguments_by_name(self):
+        self.assertEqual(set(sator.IRModule.from_expr(expr=scaled).functions), {"scaled"})
+        self.assertEqual(set(sator.IRModule.from_expr(scaled, {"more": scaled}).functions), {"scaled", "more"})
+        mod = sator.IRModule({"main": scaled})
+        mod.update_func(var=sator.ir.GlobalVar("more"), func=scaled)
+        self.assertEqual(set(mod.functions), {"main", "more"})
+        self.assertTrue(relax.analysis.well_formed(obj=Graph))
+        found = []
+        tir.stmt_functor.post_order_visit(stmt=scaled.body, fvisit=found.append)
+        self.assertTrue(found[-1].same_as(scaled.body))
+        x, y = np.arange(32, dtype="float32"), np.zeros(32, "float32")
+        sator.build(inputs=scaled, target="llvm")(x, y)
+        np.testing.assert_array_equal(y, 2 * x)
+
+    def test_buffers_of_arguments(self):
+        m = te.var("m")
+        a = te.placeholder((m,), name="A")
+        b = te.compute((m,), lambda i: a[i] + 1, name="B")
+        bound = tir.decl_buffer((m,), "float32", name="bound", strides=[2])
+        self.assertIn("strides=(2,)", sator.lower(te.create_schedule(b.op), [a, b], binds={a: bound}, simple_mode=True).script())
+        with self.assertRaisesRegex(sator.TVMError, "bound has (the )?stride 2"):
+            sator.build(te.create_schedule(b.op), [a, b], "llvm", binds={a: bound})
+        x = np.arange(8, dtype="float32")
+        for buffer in (tir.decl_buffer((m,), "float32", strides=[1]), tir.decl_buffer((m,), "float32", offset_factor=4)):
+            y = np.zeros(8, "float32")
+            sator.build(te.create_schedule(b.op), [a, b], "llvm", binds={a: buffer})(x, y)
+            np.testing.assert_array_equal(y, x + 1)
+        with self.assertRaisesRegex(ValueError, "needs: tensors among args"):
+            sator.lower(te.create_schedule(b.op), [a, b], binds={te.placeholder((4,)): bound})
+
+    def test_buffers_as_parameters(self):
+        a, b, n = tir.decl_buffer((4,), "float32", "A"), tir.decl_buffer((4,), "float32", "B"), tir.Var("n", "int32")
+        i = tir.Var("i", "int32")
+        body = tir.For(i, 0, 4, tir.ForKind.SERIAL, tir.BufferStore(b, a[i] + tir.Cast("float32", n), [i]))
+        func = tir.PrimFunc([a, n, b], body)
+        self.assertEqual([p.name for p in func.params], ["A", "n", "B"])
+        self.assertTrue(func.buffer_map[func.params[0]].same_as(a))
+        x, y = np.arange(4, dtype="float32"), np.zeros(4, "float32")
+        sator.build(func.with_attr("global_symbol", "main"), target="llvm")(x, 5, y)
+        np.testing.assert_array_equal(y, x + 5)
+        handle = tir.Var("h", "handle")
+        mixed = tir.PrimFunc([handle, b], body, buffer_map={handle: a})
+        self.assertEqual(len(mixed.buffer_map), 2)
+
+    def test_calls_of_intrinsics_and_arrays_through_index_maps(self):
+        x = tir.Var("x", "float32")
+        sator.ir.assert_structural_equal(tir.call_intrin("float32", "tir.exp", x), tir.exp(x))
+        values = np.arange(12, dtype="int16").reshape(3, 4)
+        tiles = tir.IndexMap.from_func(lambda i, j: (j // 2, i, j % 2))
+        np.testing.assert_array_equal(tiles.map_ndarray(sator.nd.array(values)).numpy(), values.reshape(3, 2, 2).transpose(1, 0, 2))
+        padded = tir.IndexMap.from_func(lambda i: (i // 4, i % 4)).map_ndarray(sator.nd.array(np.arange(1, 7)))
+        np.testing.assert_array_equal(padded.numpy(), [[1, 2, 3, 4], [5, 6, 0, 0]])
+
+    def test_inputs_of_call_tir(self):
+        n = tir.Var("n", "int64")
+        x = relax.Var("x", R.Tensor((4, n), "float32"))
+        func, args, infos, sizes = relax.utils.gen_call_tir_inputs(lambda a, k: te.compute(a.shape, lambda i, j: a[i, j] + k.astype("float32")), x, n + 1)
+        self.assertIsInstance(func, tir.PrimFunc)
+        self.assertEqual([a.same_as(x) for a in args.fields], [True])
+        self.assertEqual(len(infos), 1)
+        self.assertTrue(infos[0].shape[1].same_as(n))
+        self.assertIsNone(sizes)  # the argument's shape tells n
+        *_, infos, sizes = relax.utils.gen_call_tir_inputs(lambda k: [te.compute((2,), lambda i: k), te.compute((3,), lambda i: k + 1)], n)
+        self.assertEqual(len(infos), 2)
+        self.assertTrue(sizes.values[0].same_as(n))
+
+
+class Formulas(unittest.TestCase):
+    def test_operations(self):
+        a = te.placeholder((4, 3), name="A")
+        b = te.compute((4, 3), lambda i, j: a[i, j] * 2, name="B")
+        k = te.reduce_axis((0, 3), name="k")
+        total = te.compute((4,), lambda i: te.sum(a[i, k], axis=k))
+        rows = te.placeholder((4, 3))
+        scan = te.scan(te.compute((1, 3), lambda _, i: a[0, i]), te.compute((4, 3), lambda t, i: rows[t - 1, i] + a[t, i]), rows)
+        outer = te.extern((4, 3), [a], lambda ins, outs: tir.call_packed("f", ins[0], outs[0]))
+        for tensor, kind in ((a, te.PlaceholderOp), (b, te.ComputeOp), (total, te.ComputeOp), (scan, te.ScanOp), (outer, te.ExternOp)):
+            self.assertIs(type(tensor.op), kind)
+        self.assertEqual(str(b.op.body[0]), "A[i, j] * T.float32(2)")
+        self.assertEqual([r.axis[0].same_as(k) for r in total.op.body], [True])
+        values, out = np.array([[1.5, -2.5, 0]] * 4, "float32"), np.zeros((4, 3), "int32")
+        sator.build(te.create_prim_func([a, a.astype("int32")]), target="llvm")(values, out)
+        np.testing.assert_array_equal(out, values.astype("int32"))
+        with self.assertRaisesRegex(AttributeError, "module 'sator.te' has no attribute 'hybrid'"):
+            te.hybrid
+
+    def three(self, read=lambda b, i: b[i] * 2, extent=None):
+        m = te.var("m")
+        a = te.placeholder((m,), name="A")
+        b = te.compute((m,), lambda i: a[i] + 1, name="B")
+        c = te.compute((extent or m,), lambda i: read(b, i), name="C")
+        return a, b, c, te.create_schedule(c.op)
+
+    def test_a_parameter_is_computed_inside_of_its_reader(self):
+        for n in (8, 11):
+            for split in (False, True):
+                a, b, c, s = self.three()
+                axis = c.op.axis[0]
+                if split:
+                    axis, inner = s[c].split(axis, factor=4)
+                    s[c].unroll(inner)
+                s[b].compute_at(s[c], axis)
+                func = sator.lower(s, [a, b, c], simple_mode=True)["main"]
+                self.assertEqual(len(func.buffer_map), 3)
+                x, y, z = np.arange(n, dtype="float32"), np.zeros(n, "float32"), np.zeros(n, "float32")
+                sator.build(s, [a, b, c], "llvm")(x, y, z)
+                np.testing.assert_array_equal(y, x + 1)
+                np.testing.assert_array_equal(z, 2 * x + 2)
+
+    def test_a_parameter_of_which_parts_would_be_left_out_or_computed_twice_is_refused(self):
+        for read in (lambda b, i: b[2 * i], lambda b, i: b[i] + b[i + 1]):
+            a, b, c, s = self.three(read, 4)
+            s[b].compute_at(s[c], c.op.axis[0])
+            with self.assertRaisesRegex(sator.tir.schedule.schedule.ScheduleError, "(?s)B is a parameter.*needs:.*hint:"):
+                sator.lower(s, [a, b, c])
+            self.assertEqual(len(sator.lower(s, [a, c], simple_mode=True)["main"].params), 2)  # as what lies between it is fine
+
+
+class Traces(unittest.TestCase):
+    def schedule(self):
+        a = te.placeholder((64,), name="A")
+        sch = tir.Schedule(te.create_prim_func([a, te.compute((64,), lambda i: a[i] + 1, name="B")]), seed=1)
+        (loop,) = sch.get_loops(sch.get_block("B"))
+        sch.split(loop, sch.sample_perfect_tile(loop, 2, 16))
+        sch.enter_postproc()
+        sch.vectorize(sch.get_loops(sch.get_block("B"))[-1])
+        return sch
+
+    def test_the_text_is_a_function_that_replays_it(self):
+        sch = self.schedule()
+        text = str(sch.trace)
+        self.assertEqual(text.splitlines()[:2], ["# from tvm import tir", "def apply_trace(sch: tir.Schedule) -> None:"])
+        names = {"tir": tir}
+        exec(text, names)
+        again = tir.Schedule(self.fresh())
+        names["apply_trace"](again)
+        sator.ir.assert_structural_equal(again.mod, sch.mod)
+        exec(str(tir.Schedule(self.fresh()).trace), names)
+        names["apply_trace"](again)  # of no steps
+
+    def fresh(self):
+        a = te.placeholder((64,), name="A")
+        return te.create_prim_func([a, te.compute((64,), lambda i: a[i] + 1, name="B")])
+
+    def test_decisions(self):
+        trace = self.schedule().trace
+        chooses = next(i for i in trace.insts if i.kind.name == "SamplePerfectTile")
+        chosen = [int(v) for v in trace.get_decision(chooses)]
+        self.assertEqual(chosen[0] * chosen[1], 64)
+        other = trace.with_decision(chooses, [32, 2], remove_postproc=True)
+        self.assertEqual([int(v) for v in other.get_decision(chooses)], [32, 2])
+        self.assertEqual([int(v) for v in trace.get_decision(chooses)], chosen)
+        self.assertEqual([int(v) for v in list(other.decisions.values())[0]], [32, 2])
+        sch = tir.Schedule(self.fresh())
+        other.apply_to_schedule(sch)
+        self.assertEqual([int(sch.get(loop).extent) for loop in sch.get_loops(sch.get_block("B"))], [32, 2])
+        self.assertIsNone(trace.get_decision(trace.insts[0]))
+        with self.assertRaisesRegex(ValueError, "chooses nothing"):
+            trace.with_decision(trace.insts[0], 1)
+
+    def test_steps_taken_out_and_put_in(self):
+        sch = self.schedule()
+        trace, count = sch.trace, len(sch.trace.insts)
+        last = trace.pop()
+        self.assertEqual((last.kind.name, len(trace.insts), len(sch.trace.insts)), ("Vectorize", count - 1, count))
+        self.assertEqual((len(last.inputs), last.outputs), (1, []))
+        trace.append(last)
+        self.assertEqual(trace.as_python(), sch.trace.as_python())
+        self.assertEqual(tir.schedule.schedule.Trace(sch.trace.insts).as_python(), sch.trace.as_python())
+        without = trace.as_python(remove_postproc=True)
+        self.assertEqual(without, trace.as_python()[:len(without)])
+        self.assertFalse(any("enter_postproc" in line or "vectorize" in line for line in without))
+        self.assertIsNone(tir.schedule.schedule.Trace([]).pop())
+        sch.remove_rv(sch.get_block("B"))
+
+
+class Commands(unittest.TestCase):
+    def test_extents_of_a_workload_as_numbers(self):
+        given = {form: sator.estimate(workload=form, chip="edge_npu32").to_dict() for form in ((64, 64, 64), "64,64,64")}
+        self.assertEqual(given[64, 64, 64], given["64,64,64"])
+
+
+if __name__ == "__main__":
+    unittest.main()
