@@ -397,7 +397,7 @@ class Hooks(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "needs: an expression"):
             relax.convert_to_expr(object())
         x = relax.Var("x", relax.TensorStructInfo((2, 4), "float32"))
-        func, args, info, sizes = relax.utils.gen_call_tir_inputs(topi.add, x, x)
+        func, args, (info,), sizes = relax.utils.gen_call_tir_inputs(topi.add, x, x)
         self.assertIsInstance(func, tir.PrimFunc)
         self.assertEqual((len(args), [e.value for e in info.shape.values], sizes), (2, [2, 4], None))
         self.assertEqual([e.value for e in relax.expr.te_tensor(x).shape], [2, 4])

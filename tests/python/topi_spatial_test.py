@@ -80,7 +80,8 @@ class Formulas(unittest.TestCase):
         self.check(line.reshape(2, 4, 3, 3).mean(3), lambda a: nn.adaptive_pool1d(a, 3, "avg"), line)
         gamma, beta = floats(4), floats(4) * 2
         normed = (x - x.mean((2, 3), keepdims=True)) / np.sqrt(x.var((2, 3), keepdims=True) + 1e-5)
-        self.check(normed * gamma[:, None, None] + beta[:, None, None], lambda a, g, b: nn.instance_norm(a, g, b, [2, 3]), x, gamma, beta)
+        scale, shift = floats(7, 6), floats(7, 6) * 2  # of the axes that are normalised, as in TVM
+        self.check(normed * scale + shift, lambda a, g, b: nn.instance_norm(a, g, b, [2, 3]), x, scale, shift)
         self.check(x.transpose(0, 2, 3, 1) * gamma + beta, lambda a, g, b: nn.scale_shift_nhwc(a, g, b), x.transpose(0, 2, 3, 1), gamma, beta)
         e = np.exp(x)
         self.check(e / e.sum(1, keepdims=True), lambda a: nn.softmax_common(a, 1, True), x)

@@ -35,6 +35,7 @@ ROWS = {
     "nn.softmax": ("x, axis=-1", "nn.softmax", "data axis"),
     "nn.log_softmax": ("x, axis=-1", "nn.log_softmax", "data axis"),
     "nn.layer_norm": ("data, gamma, beta, axis, epsilon=1e-05", "nn.layer_norm", "data gamma beta axes epsilon"),
+    "nn.instance_norm": ("data, gamma, beta, axis, epsilon=1e-05", "nn.layer_norm", "data gamma beta axes epsilon"),
     "nn.rms_norm": ("data, weight, axis, epsilon=1e-05", "nn.rms_norm", "data weight axes epsilon"),
     "nn.group_norm": ("data, gamma, beta, num_groups, channel_axis, axes, epsilon=1e-05", "nn.group_norm",
                       "data gamma beta num_groups channel_axis axes epsilon"),

@@ -6,7 +6,7 @@ from sator.topi.utils import get_const_tuple
 
 __all__ = ["adaptive_pool1d", "adaptive_pool3d", "conv1d_nwc", "conv1d_transpose_ncw", "conv2d_hwcn", "conv3d_ndhwc",
            "depth_to_space", "depthwise_conv2d_nchw", "depthwise_conv2d_nhwc", "group_conv1d_ncw", "group_conv2d_nhwc",
-           "group_conv2d_transpose_nchw", "instance_norm", "layout_transform", "scale_shift_nhwc", "softmax_common", "space_to_depth"]
+           "group_conv2d_transpose_nchw", "layout_transform", "scale_shift_nhwc", "softmax_common", "space_to_depth"]
 
 
 def _formula(name):
@@ -101,13 +101,6 @@ def layout_transform(tensor, current_layout, desired_layout):
 def softmax_common(x, axis, use_fast_exp):
     """softmax along an axis."""
     return formula_of("nn.softmax", "nn.softmax")(x, axis)
-
-
-def instance_norm(data, gamma, beta, axis, epsilon=1e-5):
-    """(data - mean) / sqrt(variance + epsilon) * gamma + beta, over `axis` of each sample and channel (dimension 1)."""
-    channels = get_const_tuple(data.shape)[1]
-    return _core.formula("nn.group_norm", [data, gamma, beta],
-                         {"num_groups": channels, "channel_axis": 1, "axes": [int(a) for a in axis], "epsilon": epsilon})
 
 
 def scale_shift_nhwc(Input, Scale, Shift):  # noqa: N803
