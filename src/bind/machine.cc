@@ -298,8 +298,8 @@ std::map<std::string, Func> as_written(const Module& module) {
 /// What kernels call: the text of call_in_kernel() and its words. 0, or 1 where it raised.
 extern "C" __attribute__((visibility("default"))) int32_t
 sator_call_by_name(const char* call, int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f, int64_t g,
-                      int64_t h, int64_t i, int64_t j, int64_t k, int64_t l, int64_t m, int64_t n, int64_t o, int64_t p,
-                      int64_t q, int64_t r, int64_t s, int64_t t, int64_t u, int64_t v, int64_t w, int64_t x) {
+                   int64_t h, int64_t i, int64_t j, int64_t k, int64_t l, int64_t m, int64_t n, int64_t o, int64_t p,
+                   int64_t q, int64_t r, int64_t s, int64_t t, int64_t u, int64_t v, int64_t w, int64_t x) {
   const int64_t words[kMostWords] = {a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x};
   WithGil gil;
   try {
