@@ -26,6 +26,26 @@ struct Move {
   std::vector<int> producers, consumers;
 };
 
+/// Why a block that no other ties to the loop, which runs it as a whole in each iteration, might not run there; nothing if it
+/// does.
+MaybeReason runs_never(const Schedule& s, const Move& move) {
+  const Sites& sites = s.sites();
+  if (!(move.upward ? move.consumers : move.producers).empty()) return {};
+  arith::Analyzer analyzer;
+  s.bind_ranges(analyzer, move.loop);
+  for (int at = move.loop; sites[at].loop() && !sites.is_above(at, move.block); at = sites[at].parent) {
+    if (analyzer.prove_ge(sites[at].loop()->extent, 1)) continue;
+    return refusal_at(s,
+                      at,
+                      text("loop ", sites[at].loop()->var->name, " may have no iteration, and the block would not run"),
+                      text("a loop of the block's ",
+                           move.upward ? "consumers" : "producers",
+                           ", of which it has none, or one that has an iteration for all sizes"),
+                      "leave the block where it is");
+  }
+  return {};
+}
+
 /// Why the block cannot be moved under the loop; nothing if it can. Fills `move`.
 MaybeReason cannot_move(const Schedule& s, const BlockHandle& handle, const Loop& loop, bool upward, Move& move) {
   const Sites& sites = s.sites();
@@ -82,7 +102,7 @@ MaybeReason cannot_move(const Schedule& s, const BlockHandle& handle, const Loop
                         upward ? "all consumers under the loop" : "all producers under the loop",
                         upward ? "move the consumers there first" : "move the producers there first");
   }
-  return {};
+  return runs_never(s, move);
 }
 
 /// Why the order of writing and reading would change; nothing if it does not: outside of the loop, producers are before it
