@@ -95,7 +95,7 @@ thread_local ThreadPool::Worker* ThreadPool::here_ = nullptr;
 
 ThreadPool::Caller::Caller(ThreadPool& pool) : before_(std::exchange(here_, pool.workers_[0].get())) {}
 
-ThreadPool::Caller::~Caller() { here_ = static_cast<Worker*>(before_); }
+ThreadPool::Caller::~Caller() { here_ = before_; }
 
 void ThreadPool::keep_exception(std::exception_ptr exception) {
   if (here_) here_->exception = std::move(exception);

@@ -36,6 +36,8 @@ int default_num_threads();
 ///
 /// One thread at a time calls into a pool.
 class ThreadPool final : public Object {
+  struct Worker;
+
  public:
   /// `num_threads` counts the caller; 0 means default_num_threads(). Errors: fewer than 0 or more than
   /// kMaxThreads threads.
@@ -71,7 +73,7 @@ class ThreadPool final : public Object {
     Caller& operator=(const Caller&) = delete;
 
    private:
-    void* before_;
+    Worker* before_;
   };
   /// For functions that kernels call: what one threw is kept for whoever takes the error of this thread's worker, once the kernel
   /// has ended with a status. Nothing is kept outside of a kernel.

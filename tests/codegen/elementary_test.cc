@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "codegen/programs.h"
@@ -92,33 +93,41 @@ const Row kRows[] = {
 
 class Elementary : public testing::TestWithParam<Row> {};
 
-TEST_P(Elementary, IsWithinItsErrorAtEveryLevel) {
-  const Row& row = GetParam();
-  std::vector<float> x = arguments(row.around);
-  int64_t n = static_cast<int64_t>(x.size());
-  Data<float> a(x.size()), b(x.size());
+/// One error, in units in the last place, and the same bits at every level and with every number of lanes.
+///   error_at   of element i of the results
+template <class T, class ErrorAt>
+void expect_same_bits_within(const char* op, DType dtype, const std::vector<T>& x, std::initializer_list<int> all_lanes,
+                             double max_ulps, const ErrorAt& error_at) {
+  const auto n = static_cast<int64_t>(x.size());
+  Data<T> a(x.size()), b(x.size());
   std::copy(x.begin(), x.end(), a.memory);
-  std::vector<uint32_t> first;
+  std::vector<T> first;
   for (const target::CpuLevel* level : target::host_levels())
-    for (int lanes : {1, 64, 16}) {
-      std::fill(b.memory, b.memory + n, -77.0f);
-      ASSERT_EQ(run_kernel(unary(row.op, n, lanes), *level, {a.raw(), b.raw()}), 0);
+    for (int lanes : all_lanes) {
+      std::fill(b.memory, b.memory + n, static_cast<T>(-77));
+      ASSERT_EQ(run_kernel(unary(op, n, lanes, dtype), *level, {a.raw(), b.raw()}), 0);
       if (first.empty()) {
         double worst = 0;
-        float worst_at = 0;
-        for (size_t i = 0; i < x.size(); ++i) {
-          double error = ulps(b[i], row.reference(x[i]));
-          if (error > worst) worst = error, worst_at = x[i];
-        }
-        EXPECT_LE(worst, row.max_ulps) << row.op << "(" << worst_at << ")";
-        RecordProperty("ulps", std::to_string(worst));
-        for (size_t i = 0; i < x.size(); ++i) first.push_back(std::bit_cast<uint32_t>(b[i]));
+        T worst_at = 0;
+        for (size_t i = 0; i < x.size(); ++i)
+          if (const double error = error_at(b[i], x[i]); error > worst) worst = error, worst_at = x[i];
+        EXPECT_LE(worst, max_ulps) << op << "(" << worst_at << ")";
+        testing::Test::RecordProperty("ulps", std::to_string(worst));
+        first.assign(b.memory, b.memory + n);
       } else {
         size_t differ = 0;
-        for (size_t i = 0; i < x.size(); ++i) differ += first[i] != std::bit_cast<uint32_t>(b[i]) && !std::isnan(b[i]);
-        EXPECT_EQ(differ, 0u) << row.op << " at " << level->name << " with " << lanes << " lanes";
+        for (size_t i = 0; i < x.size(); ++i)
+          differ += std::memcmp(&first[i], &b[i], sizeof(T)) != 0 && !std::isnan(b[i]);
+        EXPECT_EQ(differ, 0u) << op << " at " << level->name << " with " << lanes << " lanes";
       }
     }
+}
+
+TEST_P(Elementary, IsWithinItsErrorAtEveryLevel) {
+  const Row& row = GetParam();
+  expect_same_bits_within(row.op, f32, arguments(row.around), {1, 64, 16}, row.max_ulps, [&](float got, float x) {
+    return ulps(got, row.reference(x));
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Elementary, testing::ValuesIn(kRows),
@@ -199,30 +208,9 @@ class WideElementary : public testing::TestWithParam<WideRow> {};
 
 TEST_P(WideElementary, IsWithinItsErrorAtEveryLevel) {
   const WideRow& row = GetParam();
-  const std::vector<double> x = arguments64(row.around);
-  const auto n = static_cast<int64_t>(x.size());
-  Data<double> a(x.size()), b(x.size());
-  std::copy(x.begin(), x.end(), a.memory);
-  std::vector<uint64_t> first;
-  for (const target::CpuLevel* level : target::host_levels())
-    for (int lanes : {1, 16, 8}) {
-      std::fill(b.memory, b.memory + n, -77.0);
-      ASSERT_EQ(run_kernel(unary(row.op, n, lanes, f64), *level, {a.raw(), b.raw()}), 0);
-      if (first.empty()) {
-        double worst = 0, worst_at = 0;
-        for (size_t i = 0; i < x.size(); ++i) {
-          const double error = ulps64(b[i], row.reference(x[i]));
-          if (error > worst) worst = error, worst_at = x[i];
-        }
-        EXPECT_LE(worst, row.max_ulps) << row.op << "(" << worst_at << ")";
-        RecordProperty("ulps", std::to_string(worst));
-        for (size_t i = 0; i < x.size(); ++i) first.push_back(std::bit_cast<uint64_t>(b[i]));
-      } else {
-        size_t differ = 0;
-        for (size_t i = 0; i < x.size(); ++i) differ += first[i] != std::bit_cast<uint64_t>(b[i]) && !std::isnan(b[i]);
-        EXPECT_EQ(differ, 0u) << row.op << " at " << level->name << " with " << lanes << " lanes";
-      }
-    }
+  expect_same_bits_within(row.op, f64, arguments64(row.around), {1, 16, 8}, row.max_ulps, [&](double got, double x) {
+    return ulps64(got, row.reference(x));
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, WideElementary, testing::ValuesIn(kWideRows),

@@ -34,9 +34,9 @@ Value alloc_storage(VirtualMachine&, const Args&);  // (shape, device, dtype, sc
 Value alloc_tensor(VirtualMachine&, const Args&);   // (storage, byte offset, shape, dtype) -> tensor
 Value null_value(VirtualMachine&, const Args&);     // ([anything]) -> nothing
 Value reshape(VirtualMachine&, const Args&);        // (tensor, shape) -> tensor
-Value view(VirtualMachine&, const Args&);       // (tensor, shape, dtype, byte offset) -> tensor; () keeps the tensor's
-Value copy(VirtualMachine&, const Args&);       // (value) -> value
-Value to_device(VirtualMachine&, const Args&);  // (tensor, DLPack device kind, index) -> tensor
+Value view(VirtualMachine&, const Args&);           // (tensor, shape|(), dtype|(), bytes|()) -> tensor
+Value copy(VirtualMachine&, const Args&);           // (value) -> value
+Value to_device(VirtualMachine&, const Args&);      // (tensor, DLPack device kind, index) -> tensor
 
 // Sorting along an axis (sort.cc): equal elements keep their order, NaN is greater than all numbers. Results are given.
 Value sort(VirtualMachine&, const Args&);     // (tensor, axis, descending, values)

@@ -1,0 +1,167 @@
+"""Functions of Python that kernels call: T.call_packed, in this process and in one that opens the library."""
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+import sator
+from sator import relax, te, tir
+from sator.script import ir as I, relax as R, tir as T
+
+
+@T.prim_func
+def calls_python(A: T.Buffer((2, 3), "float32"), n: T.int32):
+    for i in range(2):
+        for j in range(3):
+            A[i, j] = A[i, j] + T.float32(1)
+        T.evaluate(T.call_packed("packed_test.see", T.tvm_stack_make_array(A.data, T.tvm_stack_make_shape(2, 3), 0, 2, T.float32(0), 0), i, n + 1, "text", T.float32(2.5)))
+    for j in range(3):
+        A[0, j] = A[0, j] - T.float32(1)
+
+
+class CallsOfPython(unittest.TestCase):
+    """T.call_packed inside of a kernel."""
+
+    def test_a_kernel_calls_a_registered_function(self):
+        seen = []
+
+        def see(tensor, *rest):
+            seen.append((tensor.numpy().tolist(), *rest))
+            tensor.copyfrom(tensor.numpy() * 10)
+
+        sator.register_func("packed_test.see", see, override=True)
+        program = sator.build(calls_python)
+        a = np.zeros((2, 3), "float32")
+        program(a, 7)
+        self.assertEqual(seen, [([[1] * 3, [0] * 3], 0, 8, "text", 2.5), ([[10] * 3, [1] * 3], 1, 8, "text", 2.5)])
+        np.testing.assert_array_equal(a, [[99] * 3, [10] * 3])
+
+        def fails(*_args):
+            raise KeyError("the user's own")
+
+        sator.register_func("packed_test.see", fails, override=True)
+        for run in (lambda: program(a, 7), lambda: program.time_evaluator("calls_python", number=1)(a, 7)):
+            with self.assertRaisesRegex(KeyError, "the user's own"):
+                run()
+
+    def test_a_kernel_of_a_graph_calls_a_registered_function(self):
+        @I.ir_module
+        class Graph:
+            @T.prim_func
+            def doubled(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+                for i in range(4):
+                    with T.block("B"):
+                        vi = T.axis.spatial(4, i)
+                        B[vi] = A[vi] * T.float32(2)
+                T.evaluate(T.call_packed("packed_test.times_ten", T.tvm_stack_make_array(B.data, T.tvm_stack_make_shape(4), 0, 1, T.float32(0), 0)))
+
+            @R.function
+            def main(x: R.Tensor((4,), "float32")):
+                cls = Graph
+                return R.call_tir(cls.doubled, (x,), out_sinfo=R.Tensor((4,), "float32"))
+
+        sator.register_func("packed_test.times_ten", lambda t: t.copyfrom(t.numpy() * 10), override=True)
+        vm = relax.VirtualMachine(relax.build(Graph), sator.cpu())
+        np.testing.assert_array_equal(vm["main"](np.arange(4, dtype="float32")).numpy(), [0, 20, 40, 60])
+
+    def test_another_process_runs_its_own_function_of_the_name(self):
+        sator.register_func("packed_test.see", lambda *_args: None, override=True)
+        script = """
+import sys, numpy as np, sator
+program = sator.runtime.load_module(sys.argv[1])
+try:
+    program(np.zeros((2, 3), "float32"), 7)
+except sator.TVMError as error:
+    print(error.hint)
+seen = []
+sator.register_func("packed_test.see", lambda tensor, *rest: seen.append((tensor.numpy().tolist(), *rest)))
+program(np.zeros((2, 3), "float32"), 7)
+print(seen == [([[1.0] * 3, [0.0] * 3], 0, 8, "text", 2.5), ([[1.0] * 3, [1.0] * 3], 1, 8, "text", 2.5)])
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(Path(folder) / "a.so")
+            sator.build(calls_python).export_library(path)
+            ran = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True)
+        self.assertEqual((ran.stdout, ran.stderr), ('@sator.register_func("packed_test.see")\nTrue\n', ""))
+
+    def test_each_thread_gets_what_its_own_call_raised(self):
+        @T.prim_func
+        def in_parallel(A: T.Buffer((4,), "float32"), n: T.int32):
+            for i in T.parallel(4):
+                A[i] = T.float32(1)
+                T.evaluate(T.call_packed("packed_test.raises", n))
+
+        def raises(n):
+            raise KeyError(n)
+
+        sator.register_func("packed_test.raises", raises, override=True)
+        wrong = []
+
+        def run(first):
+            program = sator.build(in_parallel)
+            for n in range(first, first + 100):
+                try:
+                    program(np.zeros(4, "float32"), n)
+                    wrong.append((n, None))
+                except KeyError as error:
+                    if error.args != (n,):
+                        wrong.append((n, error.args))
+
+        threads = [threading.Thread(target=run, args=(1000 * k,)) for k in range(3)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(wrong, [])
+
+    def test_a_loop_whose_callback_calls_the_same_program(self):
+        # A worker of the loop would wait for the call that waits for the loop.
+        @T.prim_func
+        def in_parallel(A: T.Buffer((4,), "float32")):
+            for i in T.parallel(4):
+                T.evaluate(T.call_packed("packed_test.again", i))
+
+        program = sator.build(in_parallel)
+        sator.register_func("packed_test.again", lambda _i: program(np.zeros(4, "float32")), override=True)
+        with self.assertRaisesRegex(sator.TVMError, "not inside of a parallel loop"):
+            program(np.zeros(4, "float32"))
+
+    def test_extern_of_te(self):
+        # TVM's tutorial of external functions.
+        n = te.size_var("n")
+        A = te.placeholder((n,), name="A")
+        B = te.extern(A.shape, [A], lambda ins, outs: tir.call_packed("packed_test.add_one", ins[0], outs[0]), name="B")
+        sator.register_func("packed_test.add_one", lambda x, y: sator.nd.array(x.numpy() + 1).copyto(y) and None, override=True)
+        a, b = np.arange(10, dtype="float32"), np.zeros(10, "float32")
+        sator.build(te.create_schedule(B.op), [A, B], "llvm")(a, b)
+        np.testing.assert_array_equal(b, a + 1)
+
+    def test_what_a_kernel_cannot_pass(self):
+        @T.prim_func
+        def passes_a_float(A: T.Buffer((2,), "float32")):
+            T.evaluate(T.call_packed("packed_test.see", A[0]))
+
+        with self.assertRaisesRegex(ValueError, "needs: buffers, integers, and constants"):
+            sator.build(passes_a_float)
+
+        @T.prim_func
+        def unnamed(A: T.Buffer((2,), "float32")):
+            T.evaluate(T.call_packed(A.data))
+
+        with self.assertRaisesRegex(sator.TVMError, "names no function"):
+            sator.build(unnamed)
+
+        @T.prim_func
+        def unknown(A: T.Buffer((2,), "float32")):
+            T.evaluate(T.call_packed("packed_test.nobody", T.tvm_stack_make_array(A.data, T.tvm_stack_make_shape(2), 0, 1, T.float32(0), 0)))
+
+        with self.assertRaisesRegex(sator.TVMError, 'register_func\\("packed_test.nobody"\\)'):
+            sator.build(unknown)(np.zeros(2, "float32"))
+
+
+if __name__ == "__main__":
+    unittest.main()
