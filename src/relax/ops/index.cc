@@ -184,6 +184,9 @@ Tensor compute_strided_slice(const StridedSliceAttrs& a, const TeInputs& in) {
   std::vector<Expr> shape = x.shape();
   std::vector<size_t> at;
   arith::Analyzer arith;
+  for (const Expr& extent : x.shape()) {
+    for (const VarRef& v : vars_in(extent)) arith.assume_size(v);
+  }
   for (size_t i = 0; i < axes.size(); ++i) {
     int64_t axis = *as_int(axes[i]);
     at.push_back(static_cast<size_t>(axis < 0 ? axis + x.rank() : axis));
