@@ -127,14 +127,14 @@ class EmptyReduction {
 
  private:
   /// A condition without what it asks of the reduction's loops alone (k_0 * 8 + k_1 < n, which nothing fulfils where n is 0);
-  /// what depends on other loops too is asked of the reduction's first iteration.
+  /// what depends on other loops too, those of one iteration aside, is asked of the reduction's first iteration.
   Expr in_first_iteration(const Expr& condition) const {
     if (const And* both = condition.as<And>())
       return logical_and(in_first_iteration(both->a), in_first_iteration(both->b));
     bool of_reduction = false, of_others = false;
     for (const Stmt& s : site_.around) {
       const For* loop = s.as<For>();
-      if (loop && uses_var(condition, *loop->var)) (first_.count(loop->var) ? of_reduction : of_others) = true;
+      if (loop && !is_one(loop->extent) && uses_var(condition, *loop->var)) (first_.count(loop->var) ? of_reduction : of_others) = true;
     }
     return of_reduction && !of_others ? bool_imm(true) : substitute(condition, first_);
   }

@@ -26,21 +26,32 @@ struct Move {
   std::vector<int> producers, consumers;
 };
 
-/// Why a block that no other ties to the loop, which runs it as a whole in each iteration, might not run there; nothing if it
-/// does.
+/// Why a block might not run below the loop, which runs in each iteration what no other block ties to it; nothing if it does.
+/// compute_at: a loop without iterations has no consumers that miss the block. reverse_compute_at: what producers write in no
+/// iteration is nothing, unless the loop gives their elements no place: it then carries a reduction, whose init is written.
 MaybeReason runs_never(const Schedule& s, const Move& move) {
+  if (move.upward && !move.consumers.empty()) return {};
   const Sites& sites = s.sites();
-  if (!(move.upward ? move.consumers : move.producers).empty()) return {};
+  auto places = [&](const Var& loop) {
+    return std::ranges::any_of(move.producers, [&](int producer) {
+      const BlockRealize& realize = *sites[producer].realize();
+      for (size_t i = 0; i < realize.values.size(); ++i)
+        if (realize.block->iter_vars[i]->kind != IterKind::reduce && uses_var(realize.values[i], loop)) return true;
+      return false;
+    });
+  };
   arith::Analyzer analyzer;
   s.bind_ranges(analyzer, move.loop);
   for (int at = move.loop; sites[at].loop() && !sites.is_above(at, move.block); at = sites[at].parent) {
-    if (analyzer.prove_ge(sites[at].loop()->extent, 1)) continue;
+    const For& loop = *sites[at].loop();
+    if (analyzer.prove_ge(loop.extent, 1) || (!move.upward && places(*loop.var))) continue;
+    std::string needed = move.upward               ? "a loop of the block's consumers, of which it has none"
+                         : move.producers.empty() ? "a loop of the block's producers, of which it has none"
+                                                   : "a loop over what the block's producers write";
     return refusal_at(s,
                       at,
-                      text("loop ", sites[at].loop()->var->name, " may have no iteration, and the block would not run"),
-                      text("a loop of the block's ",
-                           move.upward ? "consumers" : "producers",
-                           ", of which it has none, or one that has an iteration for all sizes"),
+                      text("loop ", loop.var->name, " may have no iteration, and the block would not run"),
+                      needed + ", or one that has an iteration for all sizes",
                       "leave the block where it is");
   }
   return {};
