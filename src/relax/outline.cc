@@ -90,7 +90,8 @@ ModuleRef rewrite_dataflow_blocks(
         }
         later.push_back(blocks[i]);
       }
-      return blocks == seq.blocks ? ref(seq) : with(seq, &SeqExpr::blocks, std::move(blocks));
+      // A block of which nothing is used may be left empty.
+      return blocks == seq.blocks ? ref(seq) : with(seq, &SeqExpr::blocks, joined_blocks(blocks));
     });
     if (outliner) out = outliner->module();
     if (rewritten.get() != f) out = with_function(std::move(out), name, rewritten);
