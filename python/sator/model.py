@@ -18,7 +18,7 @@ class LM:
     """A language model from a Hugging Face folder or a GGUF file, compiled for this machine.
 
     folder          with config.json, *.safetensors and, for what takes or gives text, tokenizer.json
-    quantization    a scheme, sator.schemes() lists them; what the folder holds, else f32, where it is None
+    quantization    a scheme, sator.schemes() lists them; what the folder holds where it is None: codes or floats as they are, products and cache in float32
     progress        called with a line of text as things are done
     Errors: the folder is no model; a family or scheme that is not supported.
     """

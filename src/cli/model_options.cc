@@ -16,7 +16,8 @@ std::vector<Option> model_options(ModelArguments& a) {
        .into = &a.model,
        .required = true},
       {.name = "--quantization SCHEME",
-       .help = "how weights (and activations) are stored; `sator schemes` lists them; f32 unless told",
+       .help = "how weights (and activations) are stored; `sator schemes` lists them; as the checkpoint has them "
+               "unless told",
        .into = &a.quantization,
        .also = {"--quant", "--quantize", "-q", "--scheme"}},
       {"--threads N", "worker threads; all cores unless told", &a.threads, false, {}, between(1, 1024)},
@@ -25,7 +26,7 @@ std::vector<Option> model_options(ModelArguments& a) {
       {"--model-lib FILE", "the library that `sator compile` wrote; compiled as needed unless told", &a.model_lib},
       {"--debug-dump DIR", "write the program after each phase there, and passes.txt (compiles anew)", &a.debug_dump},
       {.name = "--kv-cache DTYPE",
-       .help = "dtype of the KV cache; the model's own, float32 under f32, unless told",
+       .help = "dtype of the KV cache; the model's own, float32 under f32 and without --quantization, unless told",
        .into = &a.cache_dtype,
        .choices = {"float32", "float16", "bfloat16"}},
       {"--adapter FOLDER", "a LoRA as PEFT saves it, added to the weights", &a.adapter},
@@ -45,7 +46,10 @@ llm::OpenModel open(const ModelArguments& a, Streams& io) {
   const fs::path folder = a.folder();
   llm::OpenOptions options{
       .scheme = llm::scheme_for(folder, a.quantization), .threads = a.threads, .isa = a.isa, .verify = a.verify};
-  if (a.adapter) options.adapter = *a.adapter;
+  if (a.adapter) {
+    options.adapter = *a.adapter;
+    if (options.scheme.is_exact) options.scheme = llm::parse_scheme("f32");  // sums of 16-bit floats may have more bits
+  }
   if (a.calibration) options.calibration = *a.calibration;
   if (a.cache_dtype) options.program.cache_dtype = *DType::parse(*a.cache_dtype);
   if (a.model_lib) options.model_lib = *a.model_lib;

@@ -211,8 +211,14 @@ static fs::path shard_path(const fs::path& folder, const JsonAt& at) {
   return folder / relative;
 }
 
+static constexpr const char *kSingleFile = "model.safetensors", *kIndexFile = "model.safetensors.index.json";
+
+bool SafeTensors::are_in(const fs::path& folder) {
+  return fs::exists(folder / kSingleFile) || fs::exists(folder / kIndexFile);
+}
+
 SafeTensors SafeTensors::open_folder(const fs::path& folder) {
-  fs::path single = folder / "model.safetensors", index = folder / "model.safetensors.index.json";
+  fs::path single = folder / kSingleFile, index = folder / kIndexFile;
   if (fs::exists(single)) return open(single);
   if (!fs::exists(index))
     fail({.what = text("there are no weights in ", folder.string()),

@@ -44,6 +44,8 @@ class SafeTensors {
   /// its README).
   static SafeTensors open(const fs::path& file);
 
+  /// Whether open_folder would find a file to read.
+  static bool are_in(const fs::path& folder);
   /// `model.safetensors` of a Hugging Face folder or, where there is none, the shards that
   /// `model.safetensors.index.json` lists.
   /// Errors: as open; neither file exists; a shard's path leaves the folder; a listed tensor is missing or

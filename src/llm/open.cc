@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "base/build_id.h"
@@ -508,6 +509,23 @@ ModelConfig config_of(const fs::path& folder) {
   return config;
 }
 
+/// Of a checkpoint of floats: as they are where all have one dtype, which halves the bytes of 16-bit ones and changes no value,
+/// else as float32. Without weights config.json says what they will be.
+static Scheme exact_scheme(const fs::path& folder) {
+  const ModelConfig config = read_model_config(folder);
+  DType dtype = config.dtype;
+  if (SafeTensors::are_in(folder)) {
+    const Checkpoint checkpoint = Checkpoint::open(folder, config);
+    std::set<std::string> dtypes;
+    for (const StoredWeight& w : checkpoint.weights())
+      if (!follows_from_config(w.name)) dtypes.insert((dtype = w.dtype).name());
+    if (dtypes.size() != 1) dtype = f32;
+  }
+  Scheme scheme = parse_scheme(dtype == f16 ? "f16" : dtype == bf16 ? "bf16" : "f32");
+  scheme.is_exact = true;
+  return scheme;
+}
+
 Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name) {
   const std::optional<MlcModel> converted = is_converted(folder) ? converted_model(folder) : std::nullopt;
   if (const std::optional<Scheme> own = converted ? std::nullopt : stored_scheme(folder)) {
@@ -519,7 +537,8 @@ Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name
       return narrow;
     }
   }
-  Scheme scheme = parse_scheme(name ? *name : converted ? converted->quantization : "f32");
+  if (!name && !converted) return exact_scheme(folder);
+  Scheme scheme = parse_scheme(name ? *name : converted->quantization);
   if (converted && !have_same_weights(parse_scheme(converted->quantization), scheme))
     fail({.what = text("the weights in ", folder.string(), " are converted to ", converted->quantization),
           .needs = converted->quantization,

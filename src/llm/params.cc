@@ -1,6 +1,7 @@
 #include "llm/params.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <condition_variable>
 #include <mutex>
@@ -389,6 +390,11 @@ void require_sources(const std::vector<ParamSpec>& specs, const Checkpoint& chec
           .hint = "the file is of a variant of it that is not supported"});
 }
 
+bool follows_from_config(std::string_view tensor) {
+  return std::ranges::any_of(std::array{".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"},
+                             [&](std::string_view end) { return tensor.ends_with(end); });
+}
+
 std::vector<std::string> unused_tensors(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint) {
   std::set<std::string_view> used;
   for (const ParamSpec& spec : specs)
@@ -396,9 +402,7 @@ std::vector<std::string> unused_tensors(const std::vector<ParamSpec>& specs, con
       if (const StoredWeight* t = checkpoint.find(name)) used.insert(t->name);
   std::vector<std::string> out;
   for (const StoredWeight& t : checkpoint.weights()) {
-    bool is_known = t.name == "lm_head.weight";
-    for (std::string_view end : {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"})
-      is_known |= t.name.ends_with(end);
+    const bool is_known = t.name == "lm_head.weight" || follows_from_config(t.name);
     if (!is_known && !used.contains(t.name)) out.push_back(t.name);
   }
   return out;

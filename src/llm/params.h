@@ -60,8 +60,11 @@ std::vector<float> activation_scales(const std::vector<float>& ranges, const Act
 /// checkpoint holds one that nothing is made from.
 void require_sources(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint);
 
-/// Names of tensors that no parameter is made from, without those that published folders hold in vain: masks and position
-/// tables that follow from config.json, and the head where it is tied to the embedding.
+/// Whether published folders hold a tensor of that name in vain: a mask or a position table that follows from config.json.
+bool follows_from_config(std::string_view tensor);
+
+/// Names of tensors that no parameter is made from, without those that follow from config.json, and the head where it
+/// is tied to the embedding.
 std::vector<std::string> unused_tensors(const std::vector<ParamSpec>& specs, const Checkpoint& checkpoint);
 
 /// Parameters that are made while they are taken, by threads that are ahead of the taker by few: what is made and has not been

@@ -136,7 +136,7 @@ TEST(Files, CachedModelsAreListedPrunedAndCleared) {
   };
   auto listed = json({});
   ASSERT_EQ(listed["entries"].size(), 1u);
-  EXPECT_NE(listed["entries"][0]["file"].get<std::string>().find("gpt2-stories-f32-run."), std::string::npos);
+  EXPECT_NE(listed["entries"][0]["file"].get<std::string>().find("gpt2-stories-f16-run."), std::string::npos);
   EXPECT_EQ(listed["entries"][0]["damaged"], false);
   EXPECT_EQ(listed["earlier"], 1);
   EXPECT_EQ(listed["limit_bytes"], 4'000'000'000);
