@@ -99,7 +99,7 @@ llvm::Value* emit_add(Emit& e, const Add& n) {
   }
   if (d.is_float()) return in_float(e, n.a, n.b, [&](auto* x, auto* y) { return e.b.CreateFAdd(x, y); });
   llvm::Value* x = value_of(e, n.a);
-  return e.b.CreateAdd(x, value_of(e, n.b), "", false, e.in_index && d.is_int());
+  return e.b.CreateAdd(x, value_of(e, n.b), "", false, e.in_index && does_not_wrap(d));
 }
 
 llvm::Value* emit_sub(Emit& e, const Sub& n) {
@@ -111,14 +111,14 @@ llvm::Value* emit_sub(Emit& e, const Sub& n) {
   }
   if (d.is_float()) return in_float(e, n.a, n.b, [&](auto* x, auto* y) { return e.b.CreateFSub(x, y); });
   llvm::Value* x = value_of(e, n.a);
-  return e.b.CreateSub(x, value_of(e, n.b), "", false, e.in_index && d.is_int());
+  return e.b.CreateSub(x, value_of(e, n.b), "", false, e.in_index && does_not_wrap(d));
 }
 
 llvm::Value* emit_mul(Emit& e, const Mul& n) {
   DType d = n.dtype;
   if (d.is_float()) return in_float(e, n.a, n.b, [&](auto* x, auto* y) { return e.b.CreateFMul(x, y); });
   llvm::Value* x = value_of(e, n.a);
-  return e.b.CreateMul(x, value_of(e, n.b), "", false, e.in_index && d.is_int());
+  return e.b.CreateMul(x, value_of(e, n.b), "", false, e.in_index && does_not_wrap(d));
 }
 
 /// Quotient or remainder of signed integers, whose quotient is representable; y is not 0.

@@ -82,6 +82,9 @@ llvm::Value* integer(Emit& e, int64_t value, DType dtype);
 llvm::Value* value_of(Emit& e, const Expr& expr);
 /// One of two values, of which only the chosen one is evaluated (in each lane).
 llvm::Value* emit_choice(Emit& e, const Expr& by, const Expr& true_value, const Expr& false_value);
+/// Whether the arithmetic of indices of a dtype is taken not to overflow; narrower and unsigned numbers wrap around.
+inline bool does_not_wrap(DType dtype) { return dtype.is_int() && dtype.bits >= 32; }
+
 /// An index: its arithmetic does not overflow. `index_of` keeps its dtype, `wide_index_of` gives a scalar one in 64 bits.
 llvm::Value* index_of(Emit& e, const Expr& expr);
 llvm::Value* wide_index_of(Emit& e, const Expr& expr);

@@ -67,8 +67,9 @@ llvm::Value* emit_ramp(Emit& e, const Ramp& n) {
   auto wide = [&](llvm::Value* v) {
     return inner == 1 ? splat(e, v, n.lanes.count) : e.b.CreateShuffleVector(v, repeat);
   };
-  llvm::Value* offsets = e.b.CreateMul(wide(stride), llvm::ConstantVector::get(steps), "", false, e.in_index);
-  return e.b.CreateAdd(wide(base), offsets, "", false, e.in_index);
+  const bool no_wrap = e.in_index && does_not_wrap(n.dtype);
+  llvm::Value* offsets = e.b.CreateMul(wide(stride), llvm::ConstantVector::get(steps), "", false, no_wrap);
+  return e.b.CreateAdd(wide(base), offsets, "", false, no_wrap);
 }
 
 /// A vector of whose lanes, laid end to end with others' from `first` on, a result picks some.
@@ -214,6 +215,12 @@ llvm::Value* index_of(Emit& e, const Expr& expr) {
 llvm::Value* wide_index_of(Emit& e, const Expr& expr) {
   if (expr->dtype.bits == 64) return index_of(e, expr);
   llvm::Type* i64 = e.b.getInt64Ty();
+  if (const Var* v = expr.as<Var>())
+    if (auto at = e.wide_values.find(v); at != e.wide_values.end()) return at->second;
+  if (!does_not_wrap(expr->dtype)) {
+    llvm::Value* value = index_of(e, expr);
+    return expr->dtype.is_int() ? e.b.CreateSExtOrTrunc(value, i64) : e.b.CreateZExtOrTrunc(value, i64);
+  }
   auto both = [&](const auto& n, auto op) {
     llvm::Value* a = wide_index_of(e, n.a);
     return op(a, wide_index_of(e, n.b));
@@ -222,8 +229,6 @@ llvm::Value* wide_index_of(Emit& e, const Expr& expr) {
   if (const Sub* n = expr.as<Sub>()) return both(*n, [&](auto* a, auto* b) { return e.b.CreateNSWSub(a, b); });
   if (const Mul* n = expr.as<Mul>()) return both(*n, [&](auto* a, auto* b) { return e.b.CreateNSWMul(a, b); });
   if (const IntImm* n = expr.as<IntImm>()) return e.b.getInt64(static_cast<uint64_t>(n->value));
-  if (const Var* v = expr.as<Var>())
-    if (auto at = e.wide_values.find(v); at != e.wide_values.end()) return at->second;
   return e.b.CreateSExtOrTrunc(index_of(e, expr), i64);
 }
 

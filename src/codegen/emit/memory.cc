@@ -96,6 +96,7 @@ Access plan(Emit& e, const BufferRef& buffer, const std::vector<Expr>& indices) 
   Access a{.memory = at->second, .element = buffer->dtype.element(), .in_memory = memory_type(e, buffer->dtype)};
   a.streaming = std::find(e.streaming.begin(), e.streaming.end(), buffer->data.get()) != e.streaming.end();
   Expr index = indices[0];
+  if (!does_not_wrap(index->dtype)) index = cast_to(i64.with_lanes(index->dtype.lanes), index);
   auto scaled = [&](Expr x) {
     if (!buffer->strides.empty()) x = x * cast_to(x->dtype.element(), buffer->strides[0]);
     if (buffer->elem_offset && !is_zero(buffer->elem_offset)) x = x + cast_to(x->dtype.element(), buffer->elem_offset);

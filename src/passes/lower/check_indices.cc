@@ -5,6 +5,9 @@
 //   =>
 //   for i: assert 0 <= ids[i] < n
 //   for i, j: B[i, j] = A[ids[i], j]
+// An index that follows from sizes and other numbers that the caller gives is compared where its loops begin and end, if it can
+// be out of range: `A[n]`, or `B[i]` under `for i in range((n + 2) // 3)` where B has n // 3 elements. A condition that
+// depends on these loops is taken to keep it inside.
 // What depends on memory that the function writes is looked at in front of the outermost loop that does not change it:
 //   for j: if j < m: B[i, j] = A[own[i], j]
 //   =>
@@ -34,10 +37,44 @@ bool reads_memory(const Expr& e) {
   return found;
 }
 
+/// Lane k of a vector; null if it is none that is known.
+Expr lane_of(const Expr& e, int k) {
+  if (e->dtype.lanes == 1) return e;
+  auto both = [&](const auto& n, auto op) {
+    const Expr a = lane_of(n.a, k), b = lane_of(n.b, k);
+    return a && b ? op(a, b) : Expr();
+  };
+  if (const Ramp* n = e.as<Ramp>()) return n->base + n->stride * int_imm(k, n->base->dtype);
+  if (const Broadcast* n = e.as<Broadcast>()) return n->value;
+  if (const Cast* n = e.as<Cast>()) {
+    const Expr value = lane_of(n->value, k);
+    return value ? cast_to(n->dtype.element(), value) : Expr();
+  }
+  if (const Add* n = e.as<Add>()) return both(*n, [](Expr a, Expr b) { return a + b; });
+  if (const Sub* n = e.as<Sub>()) return both(*n, [](Expr a, Expr b) { return a - b; });
+  if (const Mul* n = e.as<Mul>()) return both(*n, [](Expr a, Expr b) { return a * b; });
+  if (const FloorDiv* n = e.as<FloorDiv>()) return both(*n, [](Expr a, Expr b) { return floordiv(a, b); });
+  if (const FloorMod* n = e.as<FloorMod>()) return both(*n, [](Expr a, Expr b) { return floormod(a, b); });
+  if (const BufferLoad* n = e.as<BufferLoad>(); n && n->buffer->dtype.lanes == 1) {
+    std::vector<Expr> indices;
+    for (const Expr& i : n->indices) {
+      indices.push_back(lane_of(i, k));
+      if (!indices.back()) return {};
+    }
+    return load(n->buffer, std::move(indices));
+  }
+  return {};
+}
+
 class IndexChecker {
  public:
   explicit IndexChecker(const PrimFunc& func) {
-    for (const auto& [param, buffer] : func.buffer_map) arguments_.insert(buffer.get());
+    for (const VarRef& param : func.params) given_.insert(param.get());
+    for (const auto& [param, buffer] : func.buffer_map) {
+      arguments_.insert(buffer.get());
+      for (const Expr& extent : buffer->shape)
+        for (const VarRef& v : vars_in(extent)) given_.insert(v.get());
+    }
     walk(func.body, [&](const BufferStore& n) { arguments_.erase(n.buffer.get()); });
   }
 
@@ -162,16 +199,72 @@ class IndexChecker {
   }
 
   std::vector<Stmt> check(const BufferRef& buffer, size_t dim, const Expr& written) {
-    Expr index = substitute(written, lets_);
+    const Expr index = substitute(written, lets_);
+    if (index->dtype.lanes == 1) return check_one(*buffer, buffer->shape[dim], index);
     if (!reads_memory(index)) return {};
-    const Expr& extent = buffer->shape[dim];
-    Expr wide = cast_to(i64, index), end = cast_to(i64, extent);
+    std::vector<Stmt> out;
+    for (int k = 0; k < index->dtype.lanes; ++k) {
+      const Expr lane = lane_of(index, k);
+      if (!lane)
+        fail({.what = text("an index of ", buffer->name, " is a vector from memory that cannot be checked: ", index),
+              .needs = "lanes of loads, ramps, sums, products and divisions",
+              .hint = "write the access for each element, in a loop"});
+      append(out, check_one(*buffer, buffer->shape[dim], lane));
+    }
+    return out;
+  }
+
+  std::vector<Stmt> check_one(const Buffer& buffer, const Expr& extent, const Expr& index) {
+    const Expr wide = cast_to(i64, index), end = cast_to(i64, extent);
     if (arith_.prove_ge(index, 0) && arith_.prove(lt(wide, end))) return {};
-    Stmt assertion = make<AssertStmt>(
-        logical_and(le(int_imm(0, i64), wide), lt(wide, end)),
-        string_imm(text("an index of ", buffer->name, " is out of range: ", index, " is not in [0, ", extent, ")")),
-        make<Evaluate>(int_imm(0)));
-    return placed(assertion);
+    auto assert_within = [&](const Expr& least, const Expr& most) {
+      const Expr above = le(int_imm(0, i64), least), below = lt(most, end);
+      return make<AssertStmt>(
+          arith_.prove(above) ? below : arith_.prove(below) ? above : logical_and(above, below),
+          string_imm(text("an index of ", buffer.name, " is out of range: ", index, " is not in [0, ", extent, ")")),
+          make<Evaluate>(int_imm(0)));
+    };
+    if (reads_memory(index)) return placed(assert_within(wide, wide));
+    if (const auto range = range_over_loops(wide)) {
+      const Stmt whole = under_all(assert_within(range->first, range->second), 0);
+      if (std::ranges::none_of(checks_, [&](const Stmt& c) { return equal(c, whole); }))
+        checks_.push_back(fresh_copy(whole));
+    }
+    return {};
+  }
+
+  /// The least and the greatest value of an index over the loops around it, all of which it takes: it rises or falls with each
+  /// of those that it uses, and neither their extents nor a condition depend on memory or on these loops. Nothing otherwise.
+  std::optional<std::pair<Expr, Expr>> range_over_loops(const Expr& index) {
+    if (in_while_) return {};
+    Expr least = index, most = index;
+    for (size_t k = around_.size(); k-- > 0;) {
+      const For* loop = around_[k].loop;
+      if (!loop) {
+        if (reads_memory(around_[k].condition)) return {};
+        continue;
+      }
+      for (const Expr& bound : {loop->min, loop->extent})
+        if (reads_memory(bound) || uses_names(bound)) return {};
+      if (!uses_var(index, *loop->var)) continue;
+      for (const Around& other : around_)
+        if (other.condition && uses_var(other.condition, *loop->var)) return {};
+      const VarRef& v = loop->var;
+      const Expr one = int_imm(1, v->dtype), last = loop->min + loop->extent - one;
+      const Expr step = arith_.simplify(substitute(index, VarMap{{v, v + one}}) - index);
+      const bool rises = arith_.prove_ge(step, 0);
+      if (!rises && !arith_.prove_ge(int_imm(0, step->dtype) - step, 0)) return {};
+      least = substitute(least, VarMap{{v, rises ? loop->min : last}});
+      most = substitute(most, VarMap{{v, rises ? last : loop->min}});
+    }
+    if (uses_names(least) || uses_names(most)) return {};
+    return std::pair(arith_.simplify(least), arith_.simplify(most));
+  }
+
+  /// Whether an expression uses what no argument is: a loop's variable, or a name that a statement binds.
+  bool uses_names(const Expr& e) const {
+    const std::vector<VarRef> used = vars_in(e);
+    return std::ranges::any_of(used, [&](const VarRef& v) { return !given_.contains(v.get()); });
   }
 
   bool are_arguments(const Stmt& s) const {
@@ -256,17 +349,22 @@ class IndexChecker {
     return {};
   }
 
-  Stmt under_all(Stmt s, size_t from) const {
+  Stmt under_all(Stmt s, size_t from) {
     for (size_t k = around_.size(); k-- > from;) {
       const Around& a = around_[k];
       if (a.condition) s = make<IfThenElse>(a.condition, s, Stmt());
-      if (a.loop && uses_var(s, *a.loop->var))
-        s = make<For>(a.loop->var, a.loop->min, a.loop->extent, LoopKind::serial, std::string(), Attrs{}, s);
+      if (!a.loop) continue;
+      const Expr extent = a.loop->extent, none = int_imm(0, extent->dtype);
+      if (uses_var(s, *a.loop->var))
+        s = make<For>(a.loop->var, a.loop->min, extent, LoopKind::serial, std::string(), Attrs{}, s);
+      else if (!arith_.prove(lt(none, extent)))
+        s = make<IfThenElse>(lt(none, extent), s, Stmt());
     }
     return s;
   }
 
   std::set<const Buffer*> arguments_;  ///< that nothing writes
+  std::set<const Var*> given_;         ///< parameters and sizes
   std::vector<Around> around_;
   std::vector<Stmt> checks_;
   VarMap lets_;
