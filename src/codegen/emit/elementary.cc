@@ -261,7 +261,8 @@ llvm::Value* trigonometric(Emit& e, llvm::Value* value, int64_t first_quadrant) 
   if (x.is_f64()) return (first_quadrant ? cos_f64(x) : sin_f64(x)).v;
   Angle a = reduced_angle(e, x);
   Lane out = sin_or_cos(a.r, iadd(a.quadrant, first_quadrant));
-  return select(a.finite, out, x - x).v;  // of infinity and NaN: NaN
+  if (first_quadrant == 0) out = select(x == 0.0, x, out);  // with its sign
+  return select(a.finite, out, x - x).v;                    // of infinity and NaN: NaN
 }
 
 }  // namespace
@@ -341,8 +342,8 @@ llvm::Value* tanh(Emit& e, llvm::Value* value) {
   Lane small = fma(square * x, polynomial(square, c), x);
   // 1 - 2 / (e^2|x| + 1); 9.1 and more round to 1.
   Lane a = clamp(fabs(x), 0.0, 10.0);
-  Lane large = copysign(1.0 - 2.0 / (exp_of(a + a) + 1.0), x);
-  return select(fabs(x) < 0.6, small, large).v;
+  Lane large = 1.0 - 2.0 / (exp_of(a + a) + 1.0);
+  return copysign(select(fabs(x) < 0.6, small, large), x).v;  // also that of 0
 }
 
 llvm::Value* sigmoid(Emit& e, llvm::Value* value) {
@@ -408,7 +409,8 @@ llvm::Value* tan(Emit& e, llvm::Value* value) {
   Angle a = reduced_angle(e, x);
   Lane square = a.r * a.r;
   Lane t = fma(square * a.r, polynomial(square, c), a.r);
-  return select(a.finite, select(is_set(a.quadrant, 1), -1.0 / t, t), x - x).v;
+  t = select(x == 0.0, x, select(is_set(a.quadrant, 1), -1.0 / t, t));  // 0 with its sign
+  return select(a.finite, t, x - x).v;
 }
 
 namespace {

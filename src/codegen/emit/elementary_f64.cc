@@ -212,13 +212,15 @@ Lane log1p_tail_f64(Lane f) {
   return fma(s, fma(square, polynomial(square, c), half), -half);
 }
 
-Lane sin_f64(Lane x) { return sin_or_cos(x, "sin", 0); }
+// 0 keeps its sign.
+Lane sin_f64(Lane x) { return select(x == 0.0, x, sin_or_cos(x, "sin", 0)); }
 Lane cos_f64(Lane x) { return sin_or_cos(x, "cos", 1); }
 Lane tan_f64(Lane x) {
-  return trigonometric(x, "tan", [](Lane r, Lane rest, Lane quadrant) {
+  const Lane out = trigonometric(x, "tan", [](Lane r, Lane rest, Lane quadrant) {
     const Lane sine = sine_of(r, rest), cosine = cosine_of(r, rest), is_odd = is_set(quadrant, 1);
     return select(is_odd, -cosine, sine) / select(is_odd, sine, cosine);
   });
+  return select(x == 0.0, x, out);
 }
 
 Lane small_sinh_f64(Lane x) {
