@@ -39,6 +39,7 @@ TEST(HfConfig, GemmaScalesEmbeddingsInItsOwnDtype) {
   "num_attention_heads":16,"num_key_value_heads":16,"head_dim":256,"torch_dtype":"bfloat16"})";
   EXPECT_EQ(read_with(gemma, "{}").embedding_scale, 55.5);
   EXPECT_FLOAT_EQ(static_cast<float>(read_with(gemma, R"({"torch_dtype":"float32"})").embedding_scale), 55.425625f);
+  EXPECT_EQ(read_with(gemma, R"({"torch_dtype":"float16"})").embedding_scale, 55.4375) << "11 bits: steps of 1/32";
 }
 
 TEST(HfConfig, Llama) {

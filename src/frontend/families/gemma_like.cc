@@ -1,19 +1,10 @@
 // What the Gemmas share.
 #include <cmath>
-#include <cstring>
 
+#include "base/float16.h"
 #include "frontend/families/keys.h"
 
 namespace sator::families {
-
-/// The nearest number of 8 bits of precision, as bfloat16 has them: ties to even.
-static float rounded_to_bf16(float value) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof bits);
-  bits = (bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000u;
-  std::memcpy(&value, &bits, sizeof bits);
-  return value;
-}
 
 LlamaDefaults gemma_defaults() {
   return {.norm = {.weight_offset = 1},
@@ -28,8 +19,11 @@ LlamaDefaults gemma_defaults() {
 void read_gemma_like(const JsonAt& config, ModelConfig& model, const LlamaDefaults& defaults) {
   read_llama_like(config, model, defaults);
   // The factor is rounded to the dtype that the model was trained in: 55.5 for a width of 3072 in bfloat16.
-  model.embedding_scale = std::sqrt(static_cast<double>(model.hidden_size));
-  if (model.dtype == bf16) model.embedding_scale = rounded_to_bf16(static_cast<float>(model.embedding_scale));
+  const double root = std::sqrt(static_cast<double>(model.hidden_size));
+  const auto narrow = static_cast<float>(root);
+  model.embedding_scale = model.dtype == bf16  ? bf16_to_f32(f32_to_bf16(narrow))
+                          : model.dtype == f16 ? f16_to_f32(f32_to_f16(narrow))
+                                               : root;
 }
 
 /// A cap of logits: none where the file says null.
