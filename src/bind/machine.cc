@@ -40,14 +40,24 @@ std::map<std::string, nb::object, std::less<>>& python_functions() {
   return *all;
 }
 
+class Machine;
+
+/// A machine that knows its object in Python.
+struct OwnedMachine final : runtime::VirtualMachine {
+  using VirtualMachine::VirtualMachine;
+  nb::handle object() const;
+  Machine* owner = nullptr;
+};
+
 /// What the machine calls for each of them.
-Value call_python(runtime::VirtualMachine&, const runtime::Args& args) {
+Value call_python(runtime::VirtualMachine& vm, const runtime::Args& args) {
   WithGil gil;
   const auto at = python_functions().find(args.callee());
   if (at == python_functions().end()) internal_error("a Python function that is not registered");
+  const nb::handle machine = static_cast<OwnedMachine&>(vm).object();
   nb::list given;
-  for (size_t i = 0; i < args.size(); ++i) given.append(value_to_python(args[i]));
-  return value_of(at->second(*given));
+  for (size_t i = 0; i < args.size(); ++i) given.append(value_to_python(args[i], machine));
+  return value_of(at->second(*given), machine);
 }
 
 std::vector<runtime::Builtin> python_builtins() {
@@ -161,22 +171,54 @@ class Machine {
   Machine(const Code& code, int num_threads)
       : extra_(python_builtins()),
         vm_(code.executable, runtime::KernelTable(),
-            num_threads > 0 ? runtime::ThreadPool::create(num_threads) : Ref<runtime::ThreadPool>(), extra_) {}
+            num_threads > 0 ? runtime::ThreadPool::create(num_threads) : Ref<runtime::ThreadPool>(), extra_) {
+    vm_.owner = this;
+  }
   Machine(const Program& program, int num_threads)
       : program_(program.open),
         extra_(python_builtins()),
         vm_(program_.compiled->executable(), program_.compiled->kernels(),
-            num_threads > 0 ? runtime::ThreadPool::create(num_threads) : Ref<runtime::ThreadPool>(), extra_) {}
+            num_threads > 0 ? runtime::ThreadPool::create(num_threads) : Ref<runtime::ThreadPool>(), extra_) {
+    vm_.owner = this;
+  }
 
   nb::object call(const std::string& function, const nb::args& args) {
-    const std::vector<Value> values = values_of(args);
-    Value result;
-    {
-      const WithoutGil released;
-      const auto lock = alone();
-      result = vm_.call(function, values);
-    }
-    return value_to_python(result);
+    return called(args, [&](std::span<const Value> values) { return vm_.call(function, values); });
+  }
+
+  /// Calls a function that the program gave, or one of its own.
+  nb::object invoke(nb::object function, const nb::args& args) {
+    if (nb::hasattr(function, "_closure")) function = function.attr("_closure")();
+    if (!nb::isinstance<Closure>(function)) wrong_type(function, "a function that a program returned");
+    const Ref<runtime::Closure> closure = value_of(function, vm_.object()).ref<runtime::Closure>();
+    return called(args, [&](std::span<const Value> values) {
+      std::vector<const Value*> pointers;
+      for (const Value& v : values) pointers.push_back(&v);
+      const runtime::ThreadPool::Caller caller(vm_.pool());
+      return vm_.invoke(*closure, runtime::Args("invoke_closure", pointers));
+    });
+  }
+
+  /// A function of the program as a value. Errors: there is none of that name.
+  nb::object closure_of(const std::string& name) {
+    const std::vector<runtime::FunctionInfo>& functions = vm_.executable().functions;
+    const auto at = std::ranges::find(functions, name, &runtime::FunctionInfo::name);
+    if (at == functions.end()) fail({.what = text("the program has no function ", string_literal(name))});
+    return value_to_python(runtime::Closure::of(static_cast<int32_t>(at - functions.begin())), vm_.object());
+  }
+
+  const std::string& name_of(const runtime::Closure& closure) const {
+    return vm_.executable().functions[static_cast<size_t>(closure.function)].name;
+  }
+
+  // Python's collector of cycles: the hook may hold what holds the machine.
+  int traverse(visitproc visit, void* arg) {
+    if (hook_) Py_VISIT(hook_->object.ptr());
+    return 0;
+  }
+  void clear() {
+    vm_.set_call_hook(nullptr);
+    hook_ = nullptr;
   }
 
   /// Seconds per call: `repeat` measurements of `number` calls each, more calls where they take less than `min_repeat_ms`.
@@ -247,18 +289,24 @@ class Machine {
   /// hook(name, is_before, result, *args) around each call; it returns whether the call is made. None to stop.
   void set_call_hook(nb::object hook) {
     std::shared_ptr<PythonFunction> kept = hook.is_none() ? nullptr : std::make_shared<PythonFunction>(std::move(hook));
-    const WithoutGil released;
-    const auto lock = alone();
-    if (!kept) return vm_.set_call_hook(nullptr);
-    vm_.set_call_hook([kept](const runtime::Args& args, const Value* result) {
-      WithGil gil;
-      nb::list given;
-      given.append(nb::str(args.callee().data(), args.callee().size()));
-      given.append(result == nullptr);
-      given.append(result == nullptr ? nb::none() : value_to_python(*result));
-      for (size_t i = 0; i < args.size(); ++i) given.append(value_to_python(args[i]));
-      return nb::cast<bool>(kept->object(*given));
-    });
+    {
+      const WithoutGil released;
+      const auto lock = alone();
+      if (kept)
+        vm_.set_call_hook([kept, this](const runtime::Args& args, const Value* result) {
+          WithGil gil;
+          const nb::handle machine = vm_.object();
+          nb::list given;
+          given.append(nb::str(args.callee().data(), args.callee().size()));
+          given.append(result == nullptr);
+          given.append(result == nullptr ? nb::none() : value_to_python(*result, machine));
+          for (size_t i = 0; i < args.size(); ++i) given.append(value_to_python(args[i], machine));
+          return nb::cast<bool>(kept->object(*given));
+        });
+      else
+        vm_.set_call_hook(nullptr);
+    }
+    hook_ = std::move(kept);
   }
 
  private:
@@ -271,10 +319,22 @@ class Machine {
     return std::unique_lock(running_);
   }
 
-  static std::vector<Value> values_of(const nb::args& args) {
+  std::vector<Value> values_of(const nb::args& args) const {
     std::vector<Value> out;
-    for (nb::handle a : args) out.push_back(value_of(a));
+    for (nb::handle a : args) out.push_back(value_of(a, vm_.object()));
     return out;
+  }
+
+  template <class Call>
+  nb::object called(const nb::args& args, Call call) {
+    const std::vector<Value> values = values_of(args);
+    Value result;
+    {
+      const WithoutGil released;
+      const auto lock = alone();
+      result = call(values);
+    }
+    return value_to_python(result, vm_.object());
   }
 
   // Python's threads may call one machine at once, which runs one call at a time; a callback may call it again. Taken
@@ -282,8 +342,28 @@ class Machine {
   std::recursive_mutex running_;
   driver::OpenProgram program_;
   std::vector<runtime::Builtin> extra_;
-  runtime::VirtualMachine vm_;
+  std::shared_ptr<PythonFunction> hook_;
+  OwnedMachine vm_;
 };
+
+nb::handle OwnedMachine::object() const { return nb::find(*owner); }
+
+/// Tells Python's collector of cycles of an object's references.
+template <class T>
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  return nb::inst_ready(self) ? nb::inst_ptr<T>(self)->traverse(visit, arg) : 0;
+}
+template <class T>
+int clear(PyObject* self) {
+  nb::inst_ptr<T>(self)->clear();
+  return 0;
+}
+template <class T>
+PyType_Slot kCollected[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse<T>)},  // NOLINT: as the table of slots has them
+    {Py_tp_clear, reinterpret_cast<void*>(clear<T>)},        // NOLINT
+    {0, nullptr}};
 
 /// The tensor programs of a module as they are: no rule schedules them.
 std::map<std::string, Func> as_written(const Module& module) {
@@ -362,10 +442,26 @@ void add_machine(nb::module_& m) {
       .def("returned", [](const Code&) { return nb::dict(); })
       .def("as_text", [](const Code& c) { return c.executable->as_text(); });
   m.def("code", code_of);
-  nb::class_<Machine>(m, "Machine", "Runs a program's functions.")
+  nb::class_<Closure> closure(m,
+                              "Closure",
+                              nb::type_slots(kCollected<Closure>),
+                              "A function that a program gave, with the values that it captured.");
+  not_called(closure, "a function of a program that returns a function");
+  closure.def_prop_ro("_machine", [](const Closure& c) { return c.machine; })
+      .def_prop_ro(
+          "name",
+          [](const Closure& c) { return c.machine ? nb::cast<Machine&>(c.machine).name_of(*c.value) : std::string(); },
+          "The function's name.");
+  nb::class_<Machine>(m, "Machine", nb::type_slots(kCollected<Machine>), "Runs a program's functions.")
       .def(nb::init<const Program&, int>(), nb::arg("program"), nb::arg("num_threads") = 0)
       .def(nb::init<const Code&, int>(), nb::arg("code"), nb::arg("num_threads") = 0)
       .def("call", [](Machine& vm, const std::string& name, nb::args args) { return vm.call(name, args); })
+      .def(
+          "invoke",
+          [](Machine& vm, nb::object closure, nb::args args) { return vm.invoke(closure, args); },
+          nb::arg("closure").none(),
+          nb::arg("args"))
+      .def("closure_of", &Machine::closure_of)
       .def("time",
            [](Machine& vm, const std::string& name, int number, int repeat, double min_repeat_ms, nb::args args) {
              return vm.time(name, args, number, repeat, min_repeat_ms);

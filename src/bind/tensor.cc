@@ -158,7 +158,7 @@ Ref<Tensor> tensor_of(nb::handle object) {
   wrong_type(object, "an array: sator.nd.array(...), NumPy's, or one that speaks DLPack");
 }
 
-runtime::Value value_of(nb::handle o) {
+runtime::Value value_of(nb::handle o, nb::handle machine) {
   if (o.is_none()) return {};
   if (nb::isinstance<NDArray>(o)) return nb::cast<const NDArray&>(o).tensor;
   if (PyBool_Check(o.ptr())) return runtime::Value(int64_t{o.ptr() == Py_True});
@@ -172,15 +172,24 @@ runtime::Value value_of(nb::handle o) {
   if (PyList_Check(o.ptr()) || PyTuple_Check(o.ptr())) {
     const NestedList nested;
     std::vector<runtime::Value> fields;
-    for (nb::handle item : nb::iter(o)) fields.push_back(value_of(item));
+    for (nb::handle item : nb::iter(o)) fields.push_back(value_of(item, machine));
     return runtime::Tuple::of(std::move(fields));
   }
   if (nb::isinstance<RuntimeObject>(o)) return nb::cast<const RuntimeObject&>(o).value;
-  if (is_numpy_scalar(o)) return value_of(o.attr("item")());
+  if (nb::isinstance<Closure>(o)) {
+    const auto& closure = nb::cast<const Closure&>(o);
+    if (!closure.machine.is(machine))
+      fail({.what = "a function that another VirtualMachine made is given to this one",
+            .needs = "a function that this one returned",
+            .hint = "call it as it is, f(...), on the machine that made it"});
+    return closure.value;
+  }
+  if (is_numpy_scalar(o)) return value_of(o.attr("item")(), machine);
+  if (nb::hasattr(o, "_closure")) return value_of(o.attr("_closure")(), machine);
   return tensor_of(o);
 }
 
-nb::object value_to_python(const runtime::Value& v) {
+nb::object value_to_python(const runtime::Value& v, nb::handle machine) {
   if (v.is_null()) return nb::none();
   if (const int64_t* i = v.as_int()) return nb::int_(*i);
   if (const double* d = v.as_float()) return nb::float_(*d);
@@ -194,9 +203,11 @@ nb::object value_to_python(const runtime::Value& v) {
   }
   if (const auto* tuple = v.as<runtime::Tuple>()) {
     nb::list out;
-    for (const runtime::Value& field : tuple->fields) out.append(value_to_python(field));
+    for (const runtime::Value& field : tuple->fields) out.append(value_to_python(field, machine));
     return out;
   }
+  if (auto closure = v.ref<runtime::Closure>(); closure && machine)
+    return nb::cast(Closure{closure, nb::borrow(machine)});
   return nb::cast(RuntimeObject{v});
 }
 

@@ -20,14 +20,27 @@ struct RuntimeObject {
   runtime::Value value;
 };
 
+/// A function that a program gave, with what it captured, and the machine (machine.cc) that runs it.
+struct Closure {
+  Ref<runtime::Closure> value;
+  nb::object machine;
+
+  int traverse(visitproc visit, void* arg) {
+    Py_VISIT(machine.ptr());
+    return 0;
+  }
+  void clear() { machine = nb::object(); }
+};
+
 nb::object tensor_to_python(const Ref<runtime::Tensor>& tensor);
 /// An NDArray's tensor, or one that shares the memory of an array that speaks DLPack (NumPy's, torch's).
 /// Errors: TypeError for anything else; an array that is not dense and row-major, or not in this machine's memory.
 Ref<runtime::Tensor> tensor_of(nb::handle object);
 
-/// Values of the virtual machine. Errors: TypeError for what no register holds.
-runtime::Value value_of(nb::handle object);
-nb::object value_to_python(const runtime::Value& value);
+/// Values of the virtual machine. `machine`: the one that gets or gave the value; without one there are no closures.
+/// Errors: TypeError for what no register holds; a closure of another machine.
+runtime::Value value_of(nb::handle object, nb::handle machine = {});
+nb::object value_to_python(const runtime::Value& value, nb::handle machine = {});
 
 void add_tensors(nb::module_& m);
 

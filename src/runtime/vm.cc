@@ -119,6 +119,14 @@ Value VirtualMachine::invoke(const Closure& closure, const Args& args) {
   std::vector<const Value*> all;
   all.insert(all.end(), args.values().begin(), args.values().end());
   for (const Value& value : closure.captured) all.push_back(&value);
+  const FunctionInfo& f = executable_->functions[static_cast<size_t>(closure.function)];
+  const size_t captured = closure.captured.size();
+  if (const auto& params = f.vm.params;
+      f.kind == FunctionKind::vm && captured > 0 && captured <= params.size() && all.size() != params.size()) {
+    const std::vector<std::string> left(params.begin(), params.end() - static_cast<std::ptrdiff_t>(captured));
+    fail({.what = text(f.name, ", with ", captured, " captured values, is called with ", args.size(), " arguments"),
+          .needs = text(left.size(), " arguments: ", left.empty() ? "none" : join(left, ", "))});
+  }
   return dispatch(closure.function, all);
 }
 

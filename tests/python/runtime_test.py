@@ -1,8 +1,10 @@
 """What TVM's runtime has beside calls: instruments, inputs by name, files of parameters, arrays of other libraries."""
+import gc
 import struct
 import tempfile
 import traceback
 import unittest
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +126,122 @@ class Machines(unittest.TestCase):
         self.assertEqual(lines[0], "Argument Shapes,Count,Device,Duration (us),Name,Percent")
         kernel = next(line for line in lines if "matmul" in line)
         self.assertTrue(kernel.startswith('"float32[3, 4], float32[4, 4], float32[3, 4]",1,"cpu0",'), kernel)
+
+
+@I.ir_module
+class Closures:
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32")):
+        @R.function
+        def inner(y: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
+            return R.subtract(x, y)
+
+        return inner
+
+    @R.function
+    def bound(x: R.Tensor((2, 3), "float32"), scale: R.Tensor((), "float32")) -> R.Object:
+        closure = R.make_closure(Closures.scaled, (x, scale))
+        return closure
+
+    @R.function
+    def pair(x: R.Tensor((2, 3), "float32"), scale: R.Tensor((), "float32")):
+        closure = R.make_closure(Closures.scaled, (x, scale))
+        return (closure, (x, closure))
+
+    @R.function
+    def second(pair: R.Tuple(R.Tensor((2, 3), "float32"), R.Object)) -> R.Object:
+        return pair[1]
+
+    @R.function(pure=False)
+    def asked(closure: R.Object, y: R.Tensor((2, 3), "float32")) -> R.Object:
+        return R.call_packed("test.closures.ask", closure, y, sinfo_args=R.Object)
+
+    @R.function(pure=False)
+    def applied(closure: R.Object, y: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
+        return R.invoke_closure(closure, (y,), sinfo_args=R.Tensor((2, 3), "float32"))
+
+    @R.function
+    def scaled(y: R.Tensor((2, 3), "float32"), x: R.Tensor((2, 3), "float32"), scale: R.Tensor((), "float32")) -> R.Tensor((2, 3), "float32"):
+        return R.add(R.multiply(y, scale), x)
+
+    @R.function
+    def doubled(y: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
+        return R.add(y, y)
+
+
+class ReturnedFunctions(unittest.TestCase):
+    x, y, scale = np.arange(6, dtype="float32").reshape(2, 3), np.full((2, 3), 5, "float32"), np.array(3, "float32")
+
+    @classmethod
+    def setUpClass(cls):
+        sator.register_func("test.closures.ask", lambda closure, y: [closure, closure(y)], override=True)
+        cls.compiled = relax.build(Closures, "llvm")
+
+    def machine(self):
+        return relax.VirtualMachine(self.compiled, sator.cpu())
+
+    def expect(self, got, expected):
+        np.testing.assert_array_equal(got.numpy(), expected)
+
+    def test_called_by_the_machine_and_as_they_are(self):
+        vm = self.machine()
+        inner = vm["main"](self.x)
+        self.expect(vm.invoke_closure(inner, self.y), self.x - self.y)
+        self.expect(inner(self.y), self.x - self.y)
+        vm.set_input("bound", self.x, self.scale)
+        vm.invoke_stateful("bound")
+        self.expect(vm.invoke_closure(vm.get_outputs("bound"), self.y), self.y * 3 + self.x)
+        self.assertEqual(repr(vm.get_outputs("bound")), "Closure(scaled)")
+        self.expect(vm.invoke_closure(vm["doubled"], self.y), self.y * 2)
+
+    def test_what_it_captured_lives_as_long(self):
+        closure = self.machine()["bound"](np.copy(self.x), sator.nd.array(self.scale))  # nobody else has machine and tensors
+        gc.collect()
+        other = [np.full((2, 3), 9, "float32") for _ in range(100)]
+        self.expect(closure(self.y), self.y * 3 + self.x)
+        self.assertEqual(len(other), 100)
+
+    def test_in_tuples_and_back(self):
+        vm = self.machine()
+        first, (x, second) = vm["pair"](self.x, self.scale)
+        self.expect(first(self.y), self.y * 3 + self.x)
+        back = vm["second"]((x, second))
+        self.expect(vm["applied"](back, self.y), self.y * 3 + self.x)
+        self.expect(vm["applied"](vm["doubled"], self.y), self.y * 2)
+        again, result = vm["asked"](back, self.y)  # a function of Python's calls it while the machine runs
+        self.expect(result, self.y * 3 + self.x)
+        self.expect(again(self.y), self.y * 3 + self.x)
+
+    def test_wrong_use(self):
+        vm, other = self.machine(), self.machine()
+        closure = vm["bound"](self.x, self.scale)
+        for args in (), (self.y, self.y), (self.y,) * 3:
+            with self.assertRaisesRegex(sator.TVMError, f"scaled, with 2 captured values, is called with {len(args)} arguments\n  needs: 1 arguments: y"):
+                vm.invoke_closure(closure, *args)
+        with self.assertRaisesRegex(sator.TVMError, "another VirtualMachine"):
+            other.invoke_closure(closure, self.y)
+        with self.assertRaisesRegex(sator.TVMError, "another VirtualMachine"):
+            other["second"]((self.x, closure))
+        for what in self.y, 3, None, len, "scaled":
+            with self.assertRaisesRegex(TypeError, "a function that a program returned"):
+                vm.invoke_closure(what, self.y)
+        with self.assertRaisesRegex(sator.TVMError, "parameter y: extent 1 is 2"):
+            closure(np.zeros((2, 2), "float32"))
+        with self.assertRaisesRegex(TypeError, "makes no object"):
+            type(closure)()
+
+    def test_cycles_are_collected(self):
+        vm = self.machine()
+        closure = vm["bound"](self.x, self.scale)
+
+        def instrument(*args, held=closure):
+            return relax.VMInstrumentReturnKind.NO_OP
+
+        vm.set_instrument(instrument)
+        gone = weakref.ref(instrument)
+        del vm, closure, instrument
+        gc.collect()
+        self.assertIsNone(gone())
 
 
 class Parameters(unittest.TestCase):

@@ -9,6 +9,7 @@ from enum import IntEnum
 
 from sator import _core, words
 from sator.error import TVMError
+from sator.extend import extends
 from sator.runtime.shape import ShapeTuple
 from sator.whole_file import write_whole
 
@@ -171,8 +172,28 @@ class Function:
             shapes = ()
         return [_Shape(int(v) for v in a) if isinstance(a, ShapeTuple) or i in shapes and _is_extents(a) else a for i, a in enumerate(args)]
 
+    def _closure(self):
+        return self._machine.closure_of(self.name)
+
     def __repr__(self):
         return f"Function({self.name})"
+
+
+Closure = _core.Closure
+
+
+@extends(Closure)
+class _Closure:
+    def __call__(self, *args):
+        """Runs it on the machine that made it, as vm.invoke_closure does. Errors: as of a function of that machine."""
+        return _invoke(self._machine, self, args)
+
+    def __repr__(self):
+        return f"Closure({self.name})"
+
+
+def _invoke(machine, closure, args):
+    return machine.invoke(closure, *[_Shape(int(v) for v in a) if isinstance(a, ShapeTuple) else a for a in args])
 
 
 class _Runs:
@@ -354,6 +375,14 @@ class VirtualMachine(_Runs):
         if func_name not in self._outputs:
             raise ValueError(f"get_outputs({func_name!r}) before a call\n  needs: vm.invoke_stateful({func_name!r})")
         return _as_tuples(self._outputs[func_name])
+
+    def invoke_closure(self, closure, *args):
+        """Calls a function that a function of this machine returned, `vm["main"](x)`, or one of the program, vm["main"].
+
+        The values that it captured follow the arguments.
+        Errors: TypeError for what is no function; TVMError for one of another machine, and for another number of arguments.
+        """
+        return _invoke(self._machine, closure, args)
 
     def set_instrument(self, instrument):
         """Has a function called before and after each call that the program's graph functions make: of kernels, builtins, functions.
