@@ -67,6 +67,8 @@ class _NDArray:
 def array(arr, device=None, mem_scope=None):
     """A tensor with the elements of an array, or of a list as numpy.array takes it: reals are float64, integers int64.
 
+    The array may have any strides, and be NumPy's or one that speaks DLPack; the tensor is dense.
+
     Errors: a device other than the CPU; a dtype that no tensor has.
     """
     import numpy
@@ -74,6 +76,10 @@ def array(arr, device=None, mem_scope=None):
     _need_cpu(device)
     if isinstance(arr, NDArray):
         return _core.copy_of(arr)
+    if hasattr(arr, "contiguous"):  # torch's, of which NumPy does not know every dtype
+        return copied(arr.contiguous())
+    if hasattr(arr, "__dlpack__") and not hasattr(arr, "__array__"):
+        arr = numpy.from_dlpack(arr)
     return copied(numpy.ascontiguousarray(arr).reshape(numpy.shape(arr)))
 
 
@@ -105,7 +111,7 @@ def empty(shape, dtype="float32", device=None, mem_scope=None):
 def from_dlpack(array):
     """A tensor in the memory of an array that speaks DLPack (NumPy's, torch's): nothing is copied.
 
-    Errors: ValueError for an array that is not dense and row-major.
+    Errors: ValueError for an array that is not dense and row-major; sator.nd.array makes a dense copy of one.
     """
     return _core.share(array)
 

@@ -60,24 +60,40 @@ nb::dlpack::dtype dlpack_of(DType d) {
   return {static_cast<uint8_t>(code), bits, d.lanes};
 }
 
-/// A tensor in an array's memory. `A`: nb::ndarray<>, or one that is only read.
+/// What makes a dense copy of an array.
+const char* dense_copy_of(nb::handle object) {
+  if (nb::hasattr(object, "contiguous")) return "array.contiguous() is a copy that is";
+  if (nb::hasattr(object, "__array__"))
+    return "numpy.ascontiguousarray(array) is a copy that is, as is sator.nd.array(array)";
+  return "copy it in the library that it is of";
+}
+
+/// A tensor in the memory of `object`, which is `array`. `A`: nb::ndarray<>, or one that is only read.
 /// `as`: what its elements are, where the array's own dtype only has their size.
 template <class A>
-Ref<Tensor> shared_with(const A& array, std::optional<DType> as = {}) {
+Ref<Tensor> shared_with(nb::handle object, const A& array, std::optional<DType> as = {}) {
   const DType dtype = as ? *as : dtype_of(array.dtype());
   if (array.device_type() != nb::device::cpu::value)
     throw nb::type_error("the array is on another device\n  needs: an array in this machine's memory");
-  Dims shape;
+  Dims shape, strides;
   shape.resize(array.ndim());
+  strides.resize(array.ndim());
   int64_t stride = 1;
-  const bool is_empty = array.size() == 0;  // whose strides say nothing
+  bool is_dense = true;
   for (size_t i = array.ndim(); i-- > 0;) {
     shape[i] = static_cast<int64_t>(array.shape(i));
-    if (shape[i] > 1 && array.stride(i) != stride && !is_empty)
-      throw nb::value_error(
-          "the array is not dense and row-major\n  needs: a contiguous array\n  hint:  numpy.ascontiguousarray(array)");
+    strides[i] = array.stride(i);
+    if (shape[i] > 1 && strides[i] != stride) is_dense = false;
     stride *= shape[i];
   }
+  if (!is_dense && array.size() > 0)  // the strides of an empty one say nothing
+    throw nb::value_error(text("the array ",
+                               shape,
+                               " is not dense and row-major: its strides are ",
+                               strides,
+                               "\n  needs: a contiguous array, whose memory a tensor can share\n  hint:  ",
+                               dense_copy_of(object))
+                              .c_str());
   const auto bytes = static_cast<int64_t>(array.nbytes());
   Ref<ForeignArray<A>> owner(new ForeignArray<A>(array));
   return Tensor::view(
@@ -149,9 +165,9 @@ Ref<Tensor> tensor_of(nb::handle object) {
   nb::ndarray<> array;
   if (const std::string name = extended_dtype(object); !name.empty()) {
     const DType dtype = extended(name);
-    if (nb::try_cast(bits_of(object, dtype), array)) return shared_with(array, dtype);
+    if (nb::try_cast(bits_of(object, dtype), array)) return shared_with(object, array, dtype);
   } else if (nb::try_cast(object, array)) {
-    return shared_with(array);
+    return shared_with(object, array);
   }
   if (nb::ndarray<nb::ro> readable; nb::try_cast(object, readable))
     wrong_type(object, "an array that may be written: this one is read-only\n  hint:  sator.nd.array(...) copies it");
@@ -221,6 +237,10 @@ void add_tensors(nb::module_& m) {
                   return nb::tuple(out);
                 })
       .def_prop_ro("dtype", [](const NDArray& a) { return a.tensor->dtype().name(); })
+      .def(
+          "is_contiguous",
+          [](const NDArray&) { return true; },
+          "Whether it is dense and row-major, as every tensor here is.")
       .def_prop_ro("ndim", [](const NDArray& a) { return a.tensor->rank(); })
       .def_prop_ro(
           "data_ptr",
@@ -258,7 +278,7 @@ void add_tensors(nb::module_& m) {
     const auto dtype = name.empty() ? std::optional<DType>() : extended(name);
     nb::object plain = dtype ? bits_of(array, *dtype) : array;
     const Ref<Tensor> from =
-        !is_ours && nb::try_cast(plain, readable) ? shared_with(readable, dtype) : tensor_of(array);
+        !is_ours && nb::try_cast(plain, readable) ? shared_with(array, readable, dtype) : tensor_of(array);
     const Ref<Tensor> out = Tensor::empty(from->shape(), from->dtype());
     std::copy_n(from->data_as<char>(), from->size_bytes(), out->data_as<char>());
     return NDArray{out};

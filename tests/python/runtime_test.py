@@ -1,5 +1,6 @@
 """What TVM's runtime has beside calls: instruments, inputs by name, files of parameters, arrays of other libraries."""
 import gc
+import re
 import struct
 import tempfile
 import traceback
@@ -112,6 +113,13 @@ class Machines(unittest.TestCase):
             vm.set_input("main", x=X)
         with self.assertRaisesRegex(ValueError, "set_input"):
             vm.invoke_stateful("nested")
+
+    def test_inputs_are_kept_as_they_were(self):
+        vm, x = self.machine(), np.ascontiguousarray(X.T).T  # columns: set_input copies, so that any strides will do
+        vm.set_input("main", x, sator.nd.array(W))
+        x[:] = 0
+        vm.invoke_stateful("main")
+        np.testing.assert_array_equal(vm.get_outputs("main").numpy(), np.maximum(X * 2, 0))
 
     def test_outputs_of_tuples(self):
         vm = self.machine()
@@ -325,6 +333,65 @@ class DLPack(unittest.TestCase):
             tensor = sator.nd.from_dlpack(given)
             back = torch.from_dlpack(tensor)
             self.assertEqual((back.dtype, back.data_ptr()), (given.dtype, given.data_ptr()))
+
+    def views(self):
+        """Arrays of 3 times 2 elements whose memory is not in that order."""
+        big = np.arange(48, dtype="float32").reshape(6, 8)
+        pairs = np.zeros((3, 2), [("a", "float32"), ("b", "float32")])
+        pairs["a"] = np.arange(6).reshape(3, 2)
+        return {"transposed": big[:2, :3].T, "steps": big[::2, ::4], "backwards": big[3:0:-1, 1::-1], "columns": np.asfortranarray(big[:3, :2]),
+                "field": pairs["a"]}
+
+    def test_views_are_copied_densely(self):
+        for name, view in {**self.views(), "one row many times": np.broadcast_to(X[:1, :2], (3, 2)), "bfloat16": None}.items():
+            if view is None:
+                if ml_dtypes is None:
+                    continue
+                view = X.astype("bfloat16").T
+            with self.subTest(name):
+                tensor = sator.nd.array(view)
+                self.assertTrue(tensor.is_contiguous())
+                np.testing.assert_array_equal(tensor.numpy(), view)
+                np.testing.assert_array_equal(sator.nd.empty(view.shape, str(view.dtype)).copyfrom(view).numpy(), view)
+                view = view if view.flags.writeable else view.copy()
+                view[0, 0] += 1
+                self.assertEqual(float(view[0, 0] - tensor.numpy()[0, 0]), 1)
+
+    def test_views_are_not_shared(self):
+        vm = relax.VirtualMachine(relax.build(Model, "llvm"), sator.cpu())
+        for name, view in self.views().items():
+            strides = [s // view.itemsize for s in view.strides]
+            words = f"the array .3, 2. is not dense and row-major: its strides are {re.escape(str(strides))}.*\n.*\n.*ascontiguousarray"
+            for share in sator.nd.from_dlpack, sator.nd.numpyasarray, vm["nested"], lambda v: vm["main"](X, v):
+                with self.subTest(name), self.assertRaisesRegex(ValueError, words):
+                    share(view)
+        column = np.arange(8, dtype="float32").reshape(4, 2)[:, :1]  # dense all the same: the strides of single elements say nothing
+        for view in column[:1], column.T[:, ::8], np.zeros((0, 3), "float32").T:
+            np.testing.assert_array_equal(sator.nd.from_dlpack(view).numpy(), view)
+
+    def test_arrays_of_other_libraries(self):
+        class Plain:
+            def __init__(self, array):
+                self.array = array
+
+            def __dlpack__(self, **options):
+                return self.array.__dlpack__(**options)
+
+            def __dlpack_device__(self):
+                return self.array.__dlpack_device__()
+
+        class Torchlike(Plain):
+            def contiguous(self):
+                return Plain(np.ascontiguousarray(self.array))
+
+        for library, hint in (Plain, "the library that it is of"), (Torchlike, "array.contiguous()"):
+            for name, view in self.views().items():
+                with self.subTest(name, library=library.__name__):
+                    np.testing.assert_array_equal(sator.nd.array(library(view)).numpy(), view)
+                    with self.assertRaisesRegex(ValueError, f"not dense.*\n.*\n  hint: .*{re.escape(hint)}"):
+                        sator.nd.from_dlpack(library(view))
+                    with self.assertRaisesRegex(ValueError, "not dense"):
+                        sator.nd.from_dlpack(library(view).__dlpack__())
 
     def test_names_of_the_module(self):
         import sator.runtime.ndarray as ndarray

@@ -143,6 +143,17 @@ def _as_tuples(value):
     return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
+def _kept(value):
+    """An argument that stays as it is now: NumPy's arrays as tensors of their own."""
+    import numpy
+
+    from sator import nd
+
+    if isinstance(value, numpy.ndarray):
+        return nd.array(value)
+    return [_kept(v) for v in value] if type(value) in (list, tuple) and not _is_extents(value) else value
+
+
 def _is_extents(value):
     return isinstance(value, (list, tuple)) and all(hasattr(v, "__index__") and not isinstance(v, bool) for v in value)
 
@@ -350,7 +361,7 @@ class VirtualMachine(_Runs):
     def set_input(self, func_name, *args, **kwargs):
         """Keeps arguments for invoke_stateful, by position or by the names of the function's parameters.
 
-        Those by name take their places, those by position fill the others in order.
+        Those by name take their places, those by position fill the others in order. NumPy's arrays are copied, at any level of lists.
         Errors: TypeError for a name that no parameter has, and for parameters that are left.
         """
         self._function(func_name)
@@ -362,7 +373,7 @@ class VirtualMachine(_Runs):
                 raise TypeError(f"set_input({func_name!r}): {what}\n  needs: one argument for each of {', '.join(names) or 'no parameters'}")
             others = iter(args)
             args = [kwargs[name] if name in kwargs else next(others) for name in names]
-        self._inputs[func_name] = args
+        self._inputs[func_name] = [_kept(a) for a in args]
 
     def invoke_stateful(self, func_name):
         """Calls a function on the arguments of set_input; get_outputs has the result. Errors: ValueError before set_input."""
