@@ -24,7 +24,7 @@ class _Library:
         weakref.finalize(self, shutil.rmtree, self._folder, True)
 
 
-def _compile(mod, target, keeps_schedules, bounds, dump=""):
+def _compile(mod, target, keeps_schedules, bounds, dump="", lower_passes=None):
     if not isinstance(mod, (_core.ir.IRModule, _core.BaseFunc)):
         raise TypeError(f"build: {mod!r} is a {type(mod).__name__}\n  needs: an IRModule or a function")
     if not isinstance(mod, _core.ir.IRModule):
@@ -32,7 +32,7 @@ def _compile(mod, target, keeps_schedules, bounds, dump=""):
     mod = with_kernel_calls(mod)
     library = _Library()
     target = Target(target) if target is not None else Target.current() or Target("llvm")
-    return _core.build(mod, str(library.file), str(target), keeps_schedules, dict(bounds or {}), dump), library
+    return _core.build(mod, str(library.file), str(target), keeps_schedules, dict(bounds or {}), dump, lower_passes or {}), library
 
 
 # TVM's phases of tvm.lower, by pass.
@@ -41,8 +41,8 @@ _LOWERING = ("LowerInitBlock", "PlanAndUpdateBufferAllocationLocation", "Convert
              "InjectDoubleBuffer", "StorageRewrite", "UnrollLoop", "Simplify", "RemoveNoOp", "CommonSubexprElimTIR")
 
 
-# Behind which of them the phases 1 and 2 of the option "tir.add_lower_pass" follow; 0 is before all, 3 behind all.
-_PHASES = {"NarrowDataType": 1, "UnrollLoop": 2}
+# Behind which of them the phases of the option "tir.add_lower_pass" follow; 0 is before all.
+_PHASES = {"NarrowDataType": 1, "UnrollLoop": 2, "RemoveNoOp": 3}
 
 
 def _user_passes():
@@ -90,7 +90,7 @@ def lower(inp, args=None, name="main", binds=None, simple_mode=False):
     for step in _LOWERING:
         steps.append(getattr(transform, step)())
         steps += own.get(_PHASES.get(step), [])
-    return transform.Sequential([*steps, *own.get(3, [])])(mod)
+    return transform.Sequential(steps)(mod)
 
 
 def build(inputs, args=None, target=None, target_host=None, runtime=None, name="default_function", binds=None, bounds=None):
@@ -176,18 +176,18 @@ def relax_build(mod, target=None, params=None, pipeline="default_build", exec_mo
     params     of TVM, for libraries of functions; parameters stay parameters: relax.transform.BindParams binds them
     bounds     upper bounds of symbolic sizes, {"n": 512}
     pipeline   a pass that runs first; its name means the compiler's own steps, which run in any case
-    Errors: as of sator.build; passes of the option "tir.add_lower_pass", which are those of sator.lower and sator.build.
+    Passes of the option "tir.add_lower_pass" run while the scheduled tensor programs are lowered, once for each level of the target: those of
+    phase 0 before it, of 1 once buffers are flat, of 2 once loops are unrolled, of 3 and above behind all.
+    Errors: as of sator.build; those of the passes.
     """
     from sator import transform
 
-    if transform.PassContext.current().lower_passes:
-        raise TVMError("error: relax.build under tir.add_lower_pass: its tensor programs are not lowered by these passes\n  needs: a PassContext without it\n"
-                       "  hint:  give the passes as the pipeline, or build the tensor programs alone by sator.build")
     dump = ""
     if hasattr(pipeline, "debug_dump"):  # the compiler's own phases, which run in any case
         bounds, dump = {**pipeline.bounds, **(bounds or {})}, pipeline.debug_dump or ""
         target = pipeline.target if target is None else target
     elif callable(pipeline) and not getattr(pipeline, "is_of_build", False):
         mod = pipeline(mod)
-    program, library = _compile(mod, target, False, bounds, str(dump))
+    own = {phase: transform.Sequential(steps) for phase, steps in _user_passes().items()}
+    program, library = _compile(mod, target, False, bounds, str(dump), own)
     return Executable(program, library)

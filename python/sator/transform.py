@@ -19,7 +19,7 @@ class PassContext:
     """What passes may know beside the module.
 
     config        options by TVM's names: {"tir.LoopPartition": {"partition_const_loop": True}}; "tir.add_lower_pass": [(phase, pass), ...]
-                  puts passes into sator.lower and sator.build
+                  puts passes into sator.lower, sator.build and relax.build
     instruments   objects told of each pass: enter_pass_ctx, run_before_pass(mod, info), run_after_pass(mod, info), should_run
     explain       called with (pass, message) where a pass says why it did or did not do something
     bounds        upper bounds of symbolic sizes, {"seq_len": 512}
@@ -33,7 +33,7 @@ class PassContext:
         self.required_pass, self.disabled_pass = list(required_pass or ()), list(disabled_pass or ())
         self.instruments = list(instruments or ())
         self.config = _known(_flat(config or {}))
-        self.lower_passes = self.config.pop("tir.add_lower_pass", ())  # of sator.lower and sator.build: no option of a pass
+        self.lower_passes = self.config.pop("tir.add_lower_pass", ())  # of sator.lower and the builds: no option of a pass
         self.explain = explain
         self.bounds = dict(bounds or {})
 

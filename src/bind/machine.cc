@@ -418,12 +418,18 @@ void add_machine(nb::module_& m) {
          const std::string& target,
          bool keeps_schedules,
          const std::map<std::string, int64_t>& bounds,
-         const std::string& debug_dump) {
+         const std::string& debug_dump,
+         const std::map<int, nb::object>& lower_passes) {
         const Module* given = module.node.as<Module>();
         if (!given) throw nb::type_error("build needs an IRModule");
         const WithoutGil released;
         driver::CompileOptions options{.target = Target::parse(target), .bounds = bounds, .debug_dump = debug_dump};
         if (keeps_schedules) options.scheduled = as_written(*given);
+        for (const auto& phase : lower_passes)
+          options.at_phases_of_lowering[phase.first] = [&run = phase.second](const ModuleRef& programs) {
+            WithGil gil;
+            return ModuleRef(node_of(run(to_python(NodeRef(programs)))).as<Module>());
+          };
         const driver::Compiled compiled = driver::build_program(ModuleRef(given), {}, options, path);
         return Program{{.compiled = runtime::ModelLibrary::open(path), .phase3 = compiled.phase3}};
       },
@@ -432,7 +438,8 @@ void add_machine(nb::module_& m) {
       nb::arg("target"),
       nb::arg("keeps_schedules"),
       nb::arg("bounds"),
-      nb::arg("debug_dump") = "");
+      nb::arg("debug_dump") = "",
+      nb::arg("lower_passes") = std::map<int, nb::object>());
   m.def("open_program", [](const std::string& path) { return Program{driver::open_program(path)}; });
   m.def("need_private_file", [](int file, const std::string& what) {
     if (std::optional<Reason> why = exposed_to_others(file, what)) fail(std::move(*why));

@@ -64,6 +64,35 @@ ModuleRef scheduled_for(const target::CpuLevel& level, const ModuleRef& module, 
   return out;
 }
 
+/// The tensor programs lowered as far as the last of these phases asks; code generation does the rest.
+ModuleRef with_phases_of_lowering(const ModuleRef& module, const CompileOptions& options) {
+  const auto& phases = options.at_phases_of_lowering;
+  if (phases.empty()) return module;
+  std::map<std::string, Func> others, programs;
+  for (const auto& [name, func] : module->functions) (func.as<tir::PrimFunc>() ? programs : others).emplace(name, func);
+  const passes::LowerOptions lowering{.target = options.target};
+  auto run_phase_of = [&](int phase) {
+    const auto at = phases.find(phase);
+    if (at == phases.end()) return;
+    const ModuleRef before = make<Module>(programs, module->attrs, module->global_infos);
+    const ModuleRef after = at->second(before);
+    passes::require_well_formed(text("phase ", phase, " of tir.add_lower_pass"), *after, *before);
+    programs = after->functions;
+  };
+  run_phase_of(0);
+  const std::span<const passes::LowerPass> steps = passes::lower_passes();
+  const int last = phases.rbegin()->first;
+  for (size_t i = 0; i < steps.size() && last > 0; ++i) {
+    for (auto& [name, func] : programs)
+      if (const tir::PrimFuncRef f = cast<tir::PrimFunc>(func)) func = passes::run_lower_pass(steps[i], f, lowering);
+    if (i > 0 && steps[i - 1].name == "FlattenBuffer") run_phase_of(1);  // which Simplify follows
+    if (steps[i].name == "UnrollLoop") run_phase_of(2);
+  }
+  run_phase_of(3);
+  programs.merge(others);
+  return make<Module>(std::move(programs), module->attrs, module->global_infos);
+}
+
 ModuleRef through_phase3(ModuleRef module, const CompileOptions& options, const AfterPass& after) {
   for (const Phase& phase : backend_of(options.target).phases) {
     if (phase.number >= kSchedulePhase) break;
@@ -144,6 +173,7 @@ Compiled compile(ModuleRef module, const CompileOptions& options) {
     if (of_best) of_best("ApplyDefaultSchedule", l.scheduled);
     for (const Phase& phase : backend.phases)
       if (phase.number > kSchedulePhase) l.final = run_phase(phase, l.final, ctx, of_best);
+    l.final = with_phases_of_lowering(l.final, options);
     out.levels.push_back(std::move(l));
   }
   out.scheduled = out.levels.front().scheduled;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <map>
 
 #include "driver/pipeline.h"
 #include "rules/cpu.h"
@@ -24,6 +26,9 @@ struct CompileOptions {
   bool keeps_parameters = false;
   /// Whether rules schedule what nobody did.
   bool default_schedules = true;
+  /// What runs on the tensor programs while they are lowered, by TVM's phases: before it (0), once buffers are flat (1), once
+  /// loops are unrolled (2), behind all (3). For each level of instructions.
+  std::map<int, std::function<ModuleRef(const ModuleRef&)>> at_phases_of_lowering = {};
 };
 
 /// Writes the program after each pass: pass-001-NAME.py, ... in the folder. Errors: a file cannot be written.

@@ -184,8 +184,11 @@ class Options(unittest.TestCase):
             blocks = te.create_prim_func([a := te.placeholder((8,)), te.compute((8,), lambda i: a[i] + 1)])
             sator.lower(blocks)
             self.assertEqual(calls, [("first", True), ("flat", False), ("unrolled", False), ("last", False)])
-            with self.assertRaisesRegex(sator.TVMError, "add_lower_pass"):
-                relax.build(Graph, "llvm")
+            calls.clear()
+            relax.build(Graph, "llvm")
+            names, blocks = [name for name, _ in calls], dict(calls)
+            self.assertEqual(blocks, {"first": True, "flat": False, "unrolled": False, "last": False})
+            self.assertEqual(names, sorted(names, key=["first", "flat", "unrolled", "last"].index))
 
         @tir.transform.prim_func_pass(opt_level=0)
         def triples(func, mod, ctx):
@@ -196,9 +199,50 @@ class Options(unittest.TestCase):
             with sator.transform.PassContext(config={"tir.add_lower_pass": [(phase, triples)]}):
                 sator.build(scaled, target="llvm")(x, y)
             np.testing.assert_array_equal(y, 3 * x)
-        with self.assertRaisesRegex(ValueError, "tir.add_lower_pass has"):
-            with sator.transform.PassContext(config={"tir.add_lower_pass": [triples]}):
-                sator.build(scaled, target="llvm")
+        for build in lambda: sator.build(scaled, target="llvm"), lambda: relax.build(Graph, "llvm"):
+            with self.assertRaisesRegex(ValueError, "tir.add_lower_pass has"):
+                with sator.transform.PassContext(config={"tir.add_lower_pass": [triples]}):
+                    build()
+
+    def test_passes_of_ones_own_in_graphs(self):
+        """x @ w + 2 whose 2 becomes 3 in a pass of each phase: the default schedules, several levels and the builtins of the machine stay."""
+        @I.ir_module
+        class Model:
+            @R.function
+            def main(x: R.Tensor(("n", 24), "float32"), w: R.Tensor((24, 40), "float32")):
+                with R.dataflow():
+                    y = R.add(R.matmul(x, w), R.const(2, "float32"))
+                    z = R.sort(R.nn.softmax(y))
+                    R.output(y, z)
+                return (y, z)
+
+        @tir.transform.prim_func_pass(opt_level=0)
+        def to_three(func, mod, ctx):
+            seen.append(func)
+            return func.with_body(tir.stmt_functor.ir_transform(func.body, None, lambda n: tir.FloatImm("float32", 3) if n.value == 2 else None, ["tir.FloatImm"]))
+
+        @sator.transform.module_pass(opt_level=0)
+        def programs_alone(mod, ctx):
+            self.assertTrue(all(isinstance(f, tir.PrimFunc) for f in mod.functions.values()))
+            return mod
+
+        x, w = np.random.rand(5, 24).astype("float32"), np.random.rand(24, 40).astype("float32")
+        for target, phase in ("llvm", 2), ("native", 0), ("native", 1), ("native", 2), ("native", 3), ("native", 7):
+            seen = []
+            with sator.transform.PassContext(config={"tir.add_lower_pass": [(phase, to_three), (phase, programs_alone)]}):
+                vm = relax.VirtualMachine(relax.build(Model, target), sator.cpu())
+            y, z = vm["main"](x, w)
+            self.assertTrue(seen)
+            np.testing.assert_allclose(y.numpy(), x @ w + 3, rtol=1e-5)
+            e = np.exp(y.numpy() - y.numpy().max(-1, keepdims=True))
+            np.testing.assert_allclose(z.numpy(), np.sort(e / e.sum(-1, keepdims=True)), rtol=1e-5)
+
+        @tir.transform.prim_func_pass(opt_level=0)
+        def fails(func, mod, ctx):
+            raise KeyError("mine")
+
+        with sator.transform.PassContext(config={"tir.add_lower_pass": [(1, fails)]}), self.assertRaisesRegex(KeyError, "mine"):
+            relax.build(Model, "llvm")
 
 
 class Names(unittest.TestCase):
