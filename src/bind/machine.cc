@@ -409,6 +409,16 @@ void add_machine(nb::module_& m) {
             return out;
           },
           "The dtype of what a function stores in its last parameter and returns, by function.")
+      .def(
+          "marked_entries",
+          [](const Program& p) {
+            std::vector<std::string> out;
+            for (const std::string& name : driver::public_functions(*p.open.phase3))
+              if (int_attr(p.open.phase3->functions.at(name)->attrs, "tir.is_entry_func").value_or(0) != 0)
+                out.push_back(name);
+            return out;
+          },
+          "The functions that are marked as those that a call of the module runs.")
       .def_prop_ro("isa", [](const Program& p) { return p.open.compiled->isa(); })
       .def("as_text", [](const Program& p) { return p.open.compiled->executable()->as_text(); });
   m.def(

@@ -53,13 +53,23 @@ class Calls(unittest.TestCase):
         library["thrice"](self.x, self.y)
         np.testing.assert_array_equal(self.y, self.x * 3)
 
-    def test_a_call_runs_the_only_function_or_main(self):
-        for mod in (Two["twice"], sator.IRModule({"main": Two["twice"].with_attr("global_symbol", "main"), "thrice": Two["thrice"]})):
-            library = sator.build(mod, target="llvm")
-            for call in (library, library["__tvm_main__"]):
-                self.y[:] = 0
-                call(self.x, self.y)
-                np.testing.assert_array_equal(self.y, self.x * 2)
+    def test_a_call_runs_the_only_function_or_the_marked_one(self):
+        """As TVM's entries: the name "main" alone makes none."""
+        main = Two["twice"].with_attr("global_symbol", "main")
+        marked = sator.IRModule({"other": Two["twice"].with_attr("tir.is_entry_func", True).with_attr("global_symbol", "other"), "thrice": Two["thrice"]})
+        private = sator.IRModule({"main": main, "thrice": Two["thrice"].without_attr("global_symbol")})
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "marked.so"
+            sator.build(marked, target="llvm").export_library(path)
+            for library in *(sator.build(mod, target="llvm") for mod in (Two["twice"], main, marked, private)), sator.runtime.load_module(path):
+                for call in (library, library["__tvm_main__"], library.entry_func, library[library.entry_name]):
+                    self.y[:] = 0
+                    call(self.x, self.y)
+                    np.testing.assert_array_equal(self.y, self.x * 2)
+                self.assertGreater(library.time_evaluator("__tvm_main__", sator.cpu(), number=1)(self.x, self.y).mean, 0)
+        library = sator.build(sator.IRModule({"main": main, "thrice": Two["thrice"]}), target="llvm")
+        with self.assertRaisesRegex(sator.TVMError, "2 functions.*\n.*main, thrice\n  hint:  module.\"main\"."):
+            library(self.x, self.y)
 
 
 class Archives(unittest.TestCase):

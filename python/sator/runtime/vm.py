@@ -228,7 +228,7 @@ class _Runs:
         return Function(self._machine, name, self._returned.get(name), self._program.signatures)
 
     def _time_evaluator(self, name, number, repeat, min_repeat_ms):
-        self._function(name)
+        name = self._function(name).name
         for what, value, least in (("number", number, 1), ("repeat", repeat, 1), ("min_repeat_ms", min_repeat_ms, 0)):
             if not isinstance(value, (int, float)) or value < least:
                 raise ValueError(f"time_evaluator: {what} = {value!r}\n  needs: at least {least}")
@@ -247,18 +247,27 @@ class Module(_Runs):
 
     def __getitem__(self, name):
         """A function of a name; "__tvm_main__" is that of entry_name. Errors: TVMError, there is none; those there are are listed."""
-        return self._function(self.entry_name if name == "__tvm_main__" else name)
+        return self._function(name)
+
+    def _function(self, name):
+        return super()._function(self.entry_name if name == "__tvm_main__" else name)
 
     get_function = __getitem__
 
     @property
     def entry_name(self):
-        """The function that a call of the module runs: the only one, or "main". Errors: TVMError, there are several without a "main"."""
+        """The function that a call of the module runs: the one with the attribute "tir.is_entry_func", else the only one.
+
+        Errors: TVMError, there are several.
+        """
         names = list(self._program.signatures())
-        if len(names) == 1 or "main" in names or not names:
-            return names[0] if len(names) == 1 else "main"
-        raise TVMError(f"error: the module has {len(names)} functions, and none of them is main\n  needs: the name of one of {', '.join(names)}\n"
-                       f"  hint:  module[\"{names[0]}\"](...)")
+        found = self._program.marked_entries() or names
+        if len(found) == 1:
+            return found[0]
+        how_many = f"{len(names)} functions, and none" if found is names else f"{len(found)} functions marked as its entry, and not one"
+        example = "main" if "main" in names or not names else names[0]
+        raise TVMError(f"error: the module has {how_many} of them is what a call of the module runs\n  needs: the name of one of {', '.join(names) or 'none'}\n"
+                       f"  hint:  module[\"{example}\"](...), or func.with_attr(\"tir.is_entry_func\", True) before the build")
 
     def __call__(self, *args):
         return self._function(self.entry_name)(*args)
