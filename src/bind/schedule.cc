@@ -6,11 +6,13 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "arith/analyzer.h"
 #include "bind/node.h"
 #include "bind/parts.h"
+#include "relax/nodes.h"
 #include "schedule/analysis.h"
 #include "schedule/buffers.h"
 #include "schedule/primitive.h"
@@ -121,6 +123,37 @@ auto as_step(F step) {
   }
 }
 
+/// Errors: an option that no schedule has, or with a value that it does not take. Steps are always checked, and errors always told
+/// in full.
+void need_option(const std::string& name, nb::handle value) {
+  auto is = [&](std::initializer_list<const char*> names) {
+    return nb::isinstance<nb::str>(value) && std::ranges::find(names, nb::cast<std::string>(value)) != names.end();
+  };
+  const bool is_integer = PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr());
+  bool is_right = true;
+  const char* needs = "";
+  if (name == "seed") {
+    is_right = value.is_none() || (PyIndex_Check(value.ptr()) && !PyBool_Check(value.ptr()));
+    needs = "an integer, or None for one of the system's";
+  } else if (name == "debug_mask") {
+    is_right = is_integer || PyBool_Check(value.ptr()) || is({"none", "all"});
+    needs = "\"none\", \"all\" or an integer";
+  } else if (name == "error_render_level") {
+    is_right = is({"detail", "fast", "none"}), needs = "\"detail\", \"fast\" or \"none\"";
+  } else if (name == "enable_check") {
+    is_right = PyBool_Check(value.ptr()), needs = "True or False";
+  } else if (name != "mod") {
+    throw nb::type_error(
+        text("Schedule has no option ", name, "\n  needs: seed, debug_mask, error_render_level, enable_check").c_str());
+  }
+  if (!is_right)
+    throw nb::value_error(
+        text("Schedule: ", name, " = ", nb::cast<std::string>(nb::repr(value)), "\n  needs: ", needs).c_str());
+}
+
+/// From 1 on, as a seed is.
+int64_t fork_seed(Schedule& s) { return 1 + s.random_below((int64_t{1} << 31) - 1); }
+
 std::string python_of(const Value& v) {
   if (v.is_none()) return "None";
   return text(v);
@@ -149,10 +182,20 @@ void add_primitives(nb::class_<Schedule>& c) {
     words += ")";
     nb::object method = nb::cpp_function(
         [p](Schedule& s, nb::args args, nb::kwargs kwargs) {
+          // None is what an argument that may be left out stands for.
           List positional;
-          for (nb::handle a : args) positional.push_back(step_value(a));
+          for (nb::handle a : args) {
+            const size_t i = positional.size();
+            const bool is_left_out = a.is_none() && i < p->parameters.size() && !p->parameters[i].required;
+            positional.push_back(is_left_out ? p->parameters[i].fallback : step_value(a));
+          }
           std::vector<std::pair<std::string, Value>> keywords;
-          for (auto [key, value] : kwargs) keywords.emplace_back(nb::cast<std::string>(key), step_value(value));
+          for (auto [key, value] : kwargs) {
+            const auto name = nb::cast<std::string>(key);
+            const auto at = std::ranges::find(p->parameters, name, &schedule::Parameter::name);
+            if (!value.is_none() || at == p->parameters.end() || at->required)
+              keywords.emplace_back(name, step_value(value));
+          }
           return as_step(
               [&] { return from_step(schedule::Script(s).call(p->name, std::move(positional), std::move(keywords))); });
         },
@@ -253,15 +296,7 @@ void add_schedule(nb::module_& m) {
         if (given.size() > 1 || given.size() + options.contains("mod") != 1)
           throw nb::type_error("Schedule takes one program\n  needs: an IRModule or a PrimFunc, for a Schedule");
         const nb::object mod = given.size() == 1 ? nb::object(given[0]) : nb::object(options["mod"]);
-        for (auto [key, value] : options) {
-          const auto name = nb::cast<std::string>(key);
-          // Steps are always checked, and errors always told in full.
-          if (name != "mod" && name != "seed" && name != "debug_mask" && name != "error_render_level" &&
-              name != "enable_check")
-            throw nb::type_error(
-                text("Schedule has no option ", name, "\n  needs: seed, debug_mask, error_render_level, enable_check")
-                    .c_str());
-        }
+        for (auto [key, value] : options) need_option(nb::cast<std::string>(key), value);
         const NodeRef node = nb::isinstance<Handle>(mod) ? node_of(mod) : nullptr;
         if (const auto* f = node.as<tir::PrimFunc>())
           new (self) Schedule(tir::PrimFuncRef(f));
@@ -275,17 +310,38 @@ void add_schedule(nb::module_& m) {
       nb::sig(
           "def __init__(self, mod, *, seed=None, debug_mask='none', error_render_level='detail', enable_check=True)"));
   c.def_prop_ro("mod", [](const Schedule& s) { return bind::to_python(NodeRef(s.module())); });
-  c.def_prop_ro("func_working_on", [](const Schedule& s) { return s.func_name(); });
+  c.def_prop_ro(
+      "func_working_on",
+      [](const Schedule& s) {
+        const std::string& name = s.worked_on();
+        return name.empty() ? nb::none() : bind::to_python(NodeRef(make<relax::GlobalVar>(name, nullptr)));
+      },
+      "The function that steps without a func_name are about, a GlobalVar; None before work_on in a module of "
+      "several.");
   c.def(
       "work_on",
       [](Schedule& s, const std::string& name) { as_step([&] { s.work_on(name); }); },
       nb::arg("func_name"),
       "Turns to another function of the module.");
-  c.def("copy", [](const Schedule& s) { return Schedule(s); });
+  c.def(
+      "copy",
+      [](Schedule& s) {
+        Schedule out(s);
+        out.seed(static_cast<uint64_t>(fork_seed(s)));
+        return out;
+      },
+      "Another schedule of the same program, with the same steps and handles; its sampling steps choose by a forked "
+      "seed.");
+  c.def("_alike", [](const Schedule& s) { return Schedule(s); });
   c.def(
       "get",
-      [](const Schedule& s, nb::object handle) {
+      [](Schedule& s, nb::object handle) {
         return as_step([&] {
+          if (nb::isinstance<LoopHandle>(handle) || nb::isinstance<BlockHandleObject>(handle)) {
+            Value named = step_value(handle);
+            s.resolve(named);
+            s.turn_to_function_of({named});
+          }
           if (nb::isinstance<LoopHandle>(handle))
             return bind::to_python(NodeRef(&s.get(nb::cast<const LoopHandle&>(handle).loop)));
           if (nb::isinstance<BlockHandleObject>(handle)) {
@@ -293,27 +349,29 @@ void add_schedule(nb::module_& m) {
             s.resolve(block);
             return bind::to_python(NodeRef(&s.get(block)));
           }
+          if (nb::hasattr(handle, "stmt")) return nb::object(handle.attr("stmt"));
           Expr e = expr_of(handle);
           s.evaluate(e);
-          return bind::to_python(NodeRef(e));
+          const IntImm* number = e.as<IntImm>();
+          return number ? nb::object(nb::int_(number->value)) : bind::to_python(NodeRef(e));
         });
       },
-      "The statement behind a handle; what was chosen for a variable of a sampling step.");
+      nb::arg("rand_var_or_sref"),
+      "The statement behind a handle or a place; the number that was chosen for a variable of a sampling step.");
   c.def(
       "seed",
       [](Schedule& s, int64_t seed) { s.seed(static_cast<uint64_t>(seed)); },
       nb::arg("seed"),
       "What sampling steps choose from now on follows from this number.");
-  c.def(
-      "fork_seed",
-      [](Schedule& s) { return s.random_below(int64_t{1} << 31); },
-      "A number to seed another schedule with.");
+  c.def("fork_seed", fork_seed, "A number to seed another schedule with.");
   c.def_prop_ro("_trace", [](const Schedule& s) { return s.trace(); });
   c.def("_apply_json", [](Schedule& s, const std::string& json) {
     as_step([&] { schedule::Script(s).run(schedule::script_of_json({parse_json(json, "trace"), "trace"})); });
   });
-  c.def("_misses_values",
-        [](const Schedule& s, const BlockHandleObject& b) { return schedule::misses_values(s, s.site(b.block)); });
+  c.def("_misses_values", [](Schedule& s, const BlockHandleObject& b) {
+    s.turn_to_function_of({b.block});
+    return schedule::misses_values(s, s.site(b.block));
+  });
   nb::class_<schedule::Step>(m, "_Step")
       .def_prop_ro("name", [](const schedule::Step& s) { return s.primitive; })
       .def("text", &schedule::describe)

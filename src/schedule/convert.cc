@@ -116,7 +116,12 @@ Loop value_to_loop(const Schedule& s, const Value& v, const std::string& paramet
 
 BlockHandle value_to_block(const Schedule& s, const Value& v, const std::string& parameter) {
   if (auto* b = v.get_if<BlockHandle>()) return *b;
-  if (auto* name = v.get_if<std::string>()) return s.block_named(*name);
+  if (auto* name = v.get_if<std::string>()) {
+    if (s.func_name() == s.worked_on()) return s.block_named(*name);
+    Schedule there = s;
+    there.turn_to(s.worked_on());
+    return there.block_named(*name);
+  }
   wrong_argument(parameter, v, "a block or a block's name");
 }
 

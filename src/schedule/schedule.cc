@@ -18,12 +18,25 @@ Schedule::Schedule(ModuleRef module) : module_(std::move(module)) {
     if (name == "main") func_name_ = name;
   }
   if (func_name_.empty() && prim_funcs == 1) func_name_ = only;
+  worked_on_ = func_name_;
 }
 
 Schedule::Schedule(PrimFuncRef func, const std::string& name)
-    : module_(make<Module>(std::map<std::string, Func>{{name, func}}, Attrs{}, Attrs{})), func_name_(name) {}
+    : module_(make<Module>(std::map<std::string, Func>{{name, func}}, Attrs{}, Attrs{})),
+      func_name_(name),
+      worked_on_(name) {}
 
 void Schedule::work_on(const std::string& name) {
+  need_function(name);
+  func_name_ = worked_on_ = name;
+}
+
+void Schedule::turn_to(const std::string& name) {
+  if (!name.empty()) need_function(name);
+  func_name_ = name;
+}
+
+void Schedule::need_function(const std::string& name) const {
   auto at = module_->functions.find(name);
   if (at == module_->functions.end() || !at->second.as<PrimFunc>()) {
     std::vector<std::string> names;
@@ -34,7 +47,25 @@ void Schedule::work_on(const std::string& name) {
                  .needs = "a PrimFunc of the module",
                  .hint = text("it has: ", join(names, ", "))});
   }
-  func_name_ = name;
+}
+
+void Schedule::turn_to_function_of(const List& handles) {
+  if (module_->functions.size() < 2) return;
+  NodeRef handle;
+  for (const Value& v : handles) {
+    if (const List* list = v.get_if<List>(); list && !list->empty()) turn_to_function_of(*list);
+    if (const Loop* loop = v.get_if<Loop>()) handle = *loop;
+    if (const BlockHandle* block = v.get_if<BlockHandle>()) handle = *block;
+    if (handle) break;
+  }
+  if (!handle || (!func_name_.empty() && sites().handles().contains(handle.get()))) return;
+  for (const auto& [name, func] : module_->functions) {
+    const PrimFunc* program = func.as<PrimFunc>();
+    if (program && Sites(program->body).handles().contains(handle.get())) {
+      func_name_ = name;
+      return;
+    }
+  }
 }
 
 PrimFuncRef Schedule::func() const {
@@ -190,8 +221,9 @@ void Schedule::fail(Reason reason) const {
 
 void Schedule::begin_step(std::string name, List inputs) {
   if (open_steps_.empty()) {
+    turn_to_function_of(inputs);
     if (!func_name_.empty()) sites();
-    before_ = {module_, func_name_.empty() ? nullptr : sites_, forwarded_};
+    before_ = {module_, func_name_, func_name_.empty() ? nullptr : sites_, forwarded_};
   }
   open_steps_.push_back({std::move(name), std::move(inputs), {}});
 }
@@ -217,7 +249,7 @@ void Schedule::end_step(Value output) {
   open_steps_.pop_back();
   if (!open_steps_.empty()) return;
   step.output = std::move(output);
-  if (before_.sites && !func_name_.empty()) {
+  if (before_.sites && func_name_ == before_.func_name) {
     std::shared_ptr<const Step> consumer;
     for (const auto& [handle, site] : before_.sites->handles()) {
       if (sites().handles().count(handle)) continue;
@@ -275,6 +307,7 @@ void Schedule::abandon_step() {
   open_steps_.pop_back();
   if (!open_steps_.empty()) return;
   module_ = before_.module;
+  func_name_ = before_.func_name;
   forwarded_ = before_.forwarded;
 }
 

@@ -13,7 +13,8 @@ namespace sator::schedule {
 
 class Schedule {
  public:
-  /// Works on `main`, else on the only PrimFunc; else on nothing until `work_on`.
+  /// Works on `main`, else on the only PrimFunc; else on nothing until `work_on`. A step whose loops and blocks are of another
+  /// function is about that one.
   explicit Schedule(ModuleRef module);
   /// What sampling steps choose from now on follows from this number; without it, from one of the system's.
   void seed(uint64_t seed) { random_.emplace(seed); }
@@ -21,11 +22,16 @@ class Schedule {
   explicit Schedule(tir::PrimFuncRef func, const std::string& name = "main");
 
   const ModuleRef& module() const { return module_; }
-  /// Errors: the module has no such PrimFunc.
+  /// Where blocks are looked up from now on, unless a step says which function it means. Errors: the module has no such PrimFunc.
   void work_on(const std::string& name);
+  const std::string& worked_on() const { return worked_on_; }
+  /// The function of the step at hand, or of the last one.
   const std::string& func_name() const { return func_name_; }
-  /// The function worked on.
   tir::PrimFuncRef func() const;
+  /// The next reading is about that function. Errors: as of work_on; an empty name is no error before it is read.
+  void turn_to(const std::string& name);
+  /// ... about the function that has a loop or a block of these.
+  void turn_to_function_of(const List& handles);
   const Trace& trace() const { return trace_; }
   Trace& trace() { return trace_; }
 
@@ -100,12 +106,13 @@ class Schedule {
   [[noreturn]] void abandon_step(const Error& error);
 
  private:
+  void need_function(const std::string& name) const;
   /// Errors: loops whose iterations run at the same time had memory of their own each, and share it since the open step.
   void require_concurrent_loops() const;
   uint64_t random_bits() { return (random_ ? *random_ : random_.emplace(std::random_device{}()))(); }
 
   ModuleRef module_;
-  std::string func_name_;
+  std::string func_name_, worked_on_;
   mutable std::shared_ptr<const Sites> sites_;
   mutable tir::PrimFuncRef sites_of_;
   mutable Findings<arith::IterMap> binding_maps_;
@@ -114,6 +121,7 @@ class Schedule {
   /// What the outermost open step found.
   struct Before {
     ModuleRef module;
+    std::string func_name;
     std::shared_ptr<const Sites> sites;  ///< what the step may consume
     std::unordered_map<BlockHandle, BlockHandle> forwarded;
   };

@@ -1,4 +1,6 @@
 """Schedules from Python: every primitive of the table, handles, traces, errors, index maps, tensor intrinsics."""
+import contextlib
+import io
 import unittest
 
 import sator
@@ -91,6 +93,125 @@ class Steps(unittest.TestCase):
         self.assertTrue(place.parent.parent.stmt.same_as(sch.get(j)))
         root = sch.get_sref(i).parent
         self.assertEqual((root.stmt.name_hint, root.parent), ("root", None))
+
+    def test_a_failed_step_leaves_all_as_it_was(self):
+        sch = tir.Schedule(matmul, debug_mask="all", error_render_level="fast")
+        i, j, k = sch.get_loops("C")
+        mod, steps, text = sch.mod, sch.trace.as_python(), sch.mod.script()
+        for wrong in (lambda: sch.parallel(k), lambda: sch.split(i, [2, 3]), lambda: sch.fuse(i, k), lambda: sch.get_block("D"),
+                      lambda: sch.compute_inline("C"), lambda: sch.reorder(i, i)):
+            with self.assertRaises(tir.ScheduleError):
+                wrong()
+            self.assertTrue(sch.mod.same_as(mod) and sch.state.mod.same_as(mod))
+            self.assertEqual((sch.trace.as_python(), sch.mod.script()), (steps, text))
+        sch.parallel(i)  # the handles go on
+        self.assertEqual(sch.get(sch.get_sref(i)).kind, tir.ForKind.PARALLEL)
+
+    def test_a_copy_goes_its_own_way(self):
+        sch = tir.Schedule(matmul, seed=5)
+        block, (i, j, k) = sch.get_block("C"), sch.get_loops("C")
+        drawn = sch.sample_categorical([1, 2, 4], [0.2, 0.3, 0.5])
+        other = sch.copy()
+        other.split(i, [None, drawn])
+        self.assertEqual((len(sch.get_loops(block)), len(other.get_loops(block))), (3, 4))
+        self.assertEqual((len(sch.trace.insts), sch.get(drawn)), (4, other.get(drawn)))
+        self.assertIsInstance(sch.get(drawn), int)
+        numbers = list(range(1000))
+
+        def draws(s):
+            return [s.get(s.sample_categorical(numbers, [0.001] * 1000)) for _ in range(4)]
+
+        drawn = [draws(s) for s in (sch, sch.copy(), sch.copy(), other)]
+        self.assertEqual(len({tuple(d) for d in drawn}), 4)
+
+    def test_forked_seeds(self):
+        def seeds(seed):
+            sch = tir.Schedule(matmul, seed=seed)
+            return [sch.fork_seed() for _ in range(50)]
+
+        self.assertEqual(seeds(3), seeds(3))
+        self.assertEqual(len({*seeds(3), *seeds(4)}), 100)
+        self.assertTrue(all(1 <= s < 2**31 for s in seeds(3)))
+
+    def test_the_function_worked_on(self):
+        sch = tir.Schedule(sator.IRModule({"add": Added["main"], "matmul": matmul}))
+        self.assertIsNone(sch.func_working_on)
+        with self.assertRaises(tir.ScheduleError):
+            sch.get_block("C")
+        sch.work_on("matmul")
+        self.assertIsInstance(sch.func_working_on, sator.ir.GlobalVar)
+        self.assertEqual((sch.func_working_on.name_hint, len(sch.get_loops(sch.get_block("C")))), ("matmul", 3))
+        self.assertTrue(sch.mod[sch.func_working_on].same_as(sch.mod["matmul"]))
+        self.assertEqual(len(sch.get_loops(sch.get_block("C", func_name="add"))), 1)
+        self.assertEqual(len(sch.get_loops(sch.get_block("C", func_name=None))), 3)
+        with self.assertRaisesRegex(tir.ScheduleError, "mul"):
+            sch.work_on("mul")
+        self.assertEqual(tir.Schedule(matmul).func_working_on.name_hint, "main")
+
+    def test_steps_on_several_functions_in_turns(self):
+        """A step is about the function that has its handles, whatever the function worked on."""
+        mod = sator.IRModule({"main": Added["main"], "matmul": matmul})
+        sch = tir.Schedule(mod)
+        added, product = sch.get_block("C"), sch.get_block("C", func_name="matmul")
+        (i,), (j, k, l) = sch.get_loops(added), sch.get_loops(product)
+        i_0, i_1 = sch.split(i, [None, 16])
+        sch.reorder(k, j)
+        sch.vectorize(i_1)
+        with self.assertRaises(tir.ScheduleError):
+            sch.parallel(l)
+        sch.parallel(k)
+        self.assertEqual([sch.get(loop).kind for loop in (i_1, k, l)], [tir.ForKind.VECTORIZED, tir.ForKind.PARALLEL, tir.ForKind.SERIAL])
+        self.assertEqual((sch.func_working_on.name_hint, len(sch.get_loops("C"))), ("main", 2))
+        with self.assertRaisesRegex(tir.ScheduleError, "(?s)consumed it.*split|split.*consumed it"):
+            sch.unroll(i)
+        alone = {name: tir.Schedule(mod[name]) for name in ("main", "matmul")}
+        s = alone["main"]
+        s.vectorize(s.split(s.get_loops("C")[0], [None, 16])[1])
+        s = alone["matmul"]
+        s.reorder(*[s.get_loops("C")[n] for n in (1, 0)])
+        s.parallel(s.get_loops("C")[0])
+        again = tir.Schedule(mod)
+        sch.trace.apply_to_schedule(again)
+        for name, one in alone.items():
+            for several in sch, again:
+                sator.ir.assert_structural_equal(several.mod[name].without_attr("global_symbol"), one.mod["main"].without_attr("global_symbol"))
+
+    def test_options(self):
+        for options in {"debug_mask": "some"}, {"debug_mask": 1.5}, {"error_render_level": "low"}, {"enable_check": 1}, {"seed": "7"}, {"seed": True}:
+            with self.assertRaisesRegex((TypeError, ValueError), f"{next(iter(options))} = .*\n  needs: "):
+                tir.Schedule(matmul, **options)
+        self.assertEqual(tir.schedule.ScheduleState(matmul, debug_mask="all").debug_mask, 3)
+
+    def test_shown(self):
+        sch = tir.Schedule(Added)
+        sch.parallel(sch.get_loops("C")[0])
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            sch.show(black_format=False, show_meta=False)
+        self.assertIn("T.parallel(128)", out.getvalue())
+        self.assertIn("sch.parallel(", out.getvalue())
+        with self.assertRaises(TypeError):
+            sch.show(colour=True)
+
+    def test_whether_padding_can_be_decomposed(self):
+        @T.prim_func
+        def padded(x: T.Buffer((14,), "int8"), y: T.Buffer((16,), "int8"), z: T.Buffer((14,), "int8")):
+            for i in range(16):
+                with T.block("pad"):
+                    v = T.axis.spatial(16, i)
+                    y[v] = T.if_then_else(1 <= v and v < 15, x[v - 1], T.int8(0))
+            for i in range(14):
+                with T.block("copy"):
+                    v = T.axis.spatial(14, i)
+                    z[v] = y[v + 1]
+
+        sch = tir.Schedule(padded)
+        answers = {name: sch.can_decompose_padding(sch.get_block(name), sch.get_loops(name)[0]) for name in ("pad", "copy")}
+        self.assertEqual(answers, {"pad": True, "copy": False})
+        self.assertNotIn("decompose", str(sch.trace))
+        self.assertTrue(sch.mod["main"].same_as(padded) or sch.mod["main"].script().count("with T.block(") == 3)
+        sch.decompose_padding("pad", sch.get_loops("pad")[0])
+        self.assertEqual(sch.mod["main"].script().count("with T.block(") - 1, 3)  # the root is one, in a comment
 
     def test_a_trace_replays_on_the_same_program(self):
         sch = tir.Schedule(matmul)

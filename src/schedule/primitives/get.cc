@@ -7,7 +7,7 @@ using namespace tir;
 
 /// The block of that name. Errors: no or several blocks have it.
 static BlockHandle do_get_block(Schedule& s, std::string name, std::string func_name) {
-  if (!func_name.empty() && func_name != s.func_name()) s.work_on(func_name);
+  s.turn_to(func_name.empty() ? s.worked_on() : func_name);
   // Where there are several functions, the trace says which one was worked on.
   if (func_name.empty() && s.module()->functions.size() > 1) s.state_input(1, s.func_name());
   return s.block_named(name);

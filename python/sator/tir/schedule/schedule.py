@@ -168,7 +168,8 @@ class ScheduleState:
     """The program of a schedule as it is now: `mod`, and places in it."""
 
     def __init__(self, mod, *, debug_mask="none", enable_check=True):
-        self._schedule = mod if isinstance(mod, _core.Schedule) else Schedule(mod)
+        self._schedule = mod if isinstance(mod, _core.Schedule) else Schedule(mod, debug_mask=debug_mask, enable_check=enable_check)
+        self.debug_mask = {"none": 0, "all": 3}.get(debug_mask, debug_mask)
 
     @property
     def mod(self):
@@ -234,7 +235,7 @@ def _buffer_of(block, which):
 
 def _block_of(schedule, block):
     """The statement of a block; to look one up by its name is no step of the schedule."""
-    schedule = schedule.copy() if isinstance(block, str) else schedule
+    schedule = schedule._alike() if isinstance(block, str) else schedule
     return schedule.get(schedule.get_block(block) if isinstance(block, str) else block)
 
 
@@ -261,17 +262,25 @@ class Schedule:
     def __init__(self, mod, *, seed=None, debug_mask="none", error_render_level="detail", enable_check=True):
         _init(self, mod, seed=seed)
 
-    def get_sref(self, rv_or_stmt):
+    def get_sref(self, rand_var_or_stmt):
         """The place of a block or a loop, told by its handle or by its statement. Errors: the schedule's program has no such statement."""
-        if isinstance(rv_or_stmt, (BlockRV, LoopRV)):
-            self.get(rv_or_stmt)
-            return StmtSRef(self, rv_or_stmt)
+        if isinstance(rand_var_or_stmt, (BlockRV, LoopRV)):
+            self.get(rand_var_or_stmt)
+            return StmtSRef(self, rand_var_or_stmt)
         found = []
         for func in self.mod.functions.values():
-            _walk_statements(func, lambda node: found.append(node) if node.same_as(rv_or_stmt) else None)
+            _walk_statements(func, lambda node: found.append(node) if node.same_as(rand_var_or_stmt) else None)
         if not found:
             raise ScheduleError("the statement is not in the schedule's program\n  needs: a block or a loop of sch.mod")
-        return StmtSRef(self, stmt=rv_or_stmt)
+        return StmtSRef(self, stmt=rand_var_or_stmt)
+
+    def can_decompose_padding(self, block, loop):
+        """Whether decompose_padding(block, loop) is legal; the schedule stays as it is."""
+        try:
+            self._alike().decompose_padding(block, loop)
+        except ScheduleError:
+            return False
+        return True
 
     def remove_rv(self, rand_var):
         """Says that a handle is not used any more. Errors: ScheduleError for one that names nothing here."""
@@ -315,9 +324,9 @@ class Schedule:
         """The steps so far."""
         return Trace(self._trace)
 
-    def show(self, *_args, **_options):
-        """Prints the module and the steps."""
-        self.mod.show()
+    def show(self, *args, **options):
+        """Prints the module, as its show does with these arguments, and the steps."""
+        self.mod.show(*args, **options)
         self.trace.show()
 
 
