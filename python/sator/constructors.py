@@ -15,6 +15,7 @@ RELAX = {
     "FuncStructInfo": "params ret purity=True",
     "Function": "params body ret_struct_info=None is_pure=True attrs={}",
     "BindingBlock": "bindings is_dataflow=False",
+    "Constant": "data struct_info=None",
     "MatchCast": "var value struct_info",
     "VarBinding": "var value",
 }
@@ -22,7 +23,7 @@ IR = {
     "VDevice": "target='llvm' vdevice_id=0 memory_scope='global'",
 }
 # Names that are neither a field nor an alias of one.
-_OTHER_NAMES = {"name_hint": "name", "thread_binding": "thread", "purity": "pure", "loop_var": "var"}
+_OTHER_NAMES = {"name_hint": "name", "thread_binding": "thread", "purity": "pure", "loop_var": "var", "struct_info": "sinfo"}
 
 
 def signature(cls, text, names):

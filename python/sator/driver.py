@@ -133,20 +133,20 @@ def schedule_to_module(sch, args=None, name="main"):
 class Executable:
     """A compiled program with graphs; VirtualMachine runs it. From a module that load_module opened: Executable(module)."""
 
-    def __init__(self, program, library=None):
+    def __init__(self, mod, library=None):
         if library is None:
-            if not hasattr(program, "_program"):
-                raise TypeError(f"Executable: {program!r} is a {type(program).__name__}\n  needs: what relax.build or load_module gave")
-            program, library = program._program, program._path
-        self._program, self._path = program, library
+            if not hasattr(mod, "_program"):
+                raise TypeError(f"Executable: {mod!r} is a {type(mod).__name__}\n  needs: what relax.build or load_module gave")
+            mod, library = mod._program, mod._path
+        self._program, self._path = mod, library
         self.mod = self
 
     def __getitem__(self, name):
         """A function of the program: executable["main"](x). "vm_load_executable" is TVM's name of what gives the executable itself."""
         return (lambda: self) if name == "vm_load_executable" else self.jit()[name]
 
-    def jit(self, **_options):
-        """The program as a module, ready to run: VirtualMachine takes it."""
+    def jit(self, fcompile=None, addons=None, **_options):
+        """The program as a module, ready to run: VirtualMachine takes it. It is compiled already: the arguments have no effect."""
         return Module(self._program, self._path)
 
     def as_text(self):
@@ -165,16 +165,17 @@ class Executable:
         """What each function takes and gives, as text."""
         return self._program.signatures()
 
-    def export_library(self, file_name, **_options):
+    def export_library(self, file_name, fcompile=None, workspace_dir=None, **_options):
         """Copies the compiled library; `sator run` and sator.runtime.load_module open it. Errors: FileNotFoundError for a folder that is not there."""
         copy_library(self._path.file, file_name)
 
 
-def relax_build(mod, target=None, params=None, pipeline="default_build", exec_mode="bytecode", bounds=None):
+def relax_build(mod, target=None, params=None, pipeline="default_build", exec_mode="bytecode", bounds=None, *, system_lib=None):
     """A module of graphs and tensor programs to machine code; default rules schedule what nobody did.
 
     params     of TVM, for libraries of functions; parameters stay parameters: relax.transform.BindParams binds them
     bounds     upper bounds of symbolic sizes, {"n": 512}
+    system_lib  of TVM, for programs that are linked into others: libraries are files here
     pipeline   a pass that runs first; its name means the compiler's own steps, which run in any case
     Passes of the option "tir.add_lower_pass" run while the scheduled tensor programs are lowered, once for each level of the target: those of
     phase 0 before it, of 1 once buffers are flat, of 2 once loops are unrolled, of 3 and above behind all.

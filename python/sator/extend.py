@@ -76,6 +76,8 @@ def _plain_constructor(cls, core, text):
                             f"\n  needs: {cls.__name__}({shown})")
         if cls is core.tir.PrimFunc:
             given.update(_with_buffers_as_parameters(core, given))
+        if cls is core.relax.Constant and given["sinfo"] is None:
+            given["sinfo"] = core.constant(core.share(given["data"])).struct_info
         if cls in (core.tir.Let, core.tir.LetStmt):
             _need_one_dtype(given["var"], core.expr(given["value"]))
         core.Object.__init__(self, core.make(cls, [_made(core, cls, f, given[f]) for f in cls._fields]))
@@ -116,6 +118,8 @@ def _made(core, cls, field, value):
         return core.make(core.tir.BlockName, [value])
     if field == "ret_dtype" and value is None:
         return "void"
+    if field == "is_dataflow" and value is None:  # a span
+        return False
     if field == "value" and cls is core.relax.VarBinding and isinstance(value, core.relax.Function):
         return core.local_function(value)
     if field in ("true_branch", "false_branch") and cls is core.relax.If and isinstance(value, core.RelaxExpr) and not isinstance(value, core.relax.SeqExpr):

@@ -20,17 +20,17 @@ class _NDArray:
 
         return cpu(0)
 
-    def copyfrom(self, source):
+    def copyfrom(self, source_array):
         """Takes the elements of an array of the same shape. Errors: another shape."""
         import numpy
 
-        given = numpy.asarray(source)
+        given = numpy.asarray(source_array)
         if given.shape != self.shape:
             raise ValueError(f"elements of shape {given.shape} for a tensor of shape {self.shape}\n  needs: an array of the tensor's shape")
         self._numpy()[...] = given
         return self
 
-    def copyto(self, target):
+    def copyto(self, target, mem_scope=None):
         """Writes the elements to another tensor, or makes a copy for a device."""
         if not isinstance(target, NDArray):
             return array(self._numpy(), target)
@@ -108,12 +108,12 @@ def empty(shape, dtype="float32", device=None, mem_scope=None):
     return _core.empty([int(d) for d in extents], str(dtype))
 
 
-def from_dlpack(array):
+def from_dlpack(dltensor):
     """A tensor in the memory of an array that speaks DLPack (NumPy's, torch's): nothing is copied.
 
     Errors: ValueError for an array that is not dense and row-major; sator.nd.array makes a dense copy of one.
     """
-    return _core.share(array)
+    return _core.share(dltensor)
 
 
 def numpyasarray(np_data):

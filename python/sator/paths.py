@@ -38,7 +38,7 @@ _TABLE = {
     "relax.backend_patterns": "relax.backend.patterns",
     "relax.byoc": "relax.backend relax.backend.pattern_registry",
     "error": "_ffi.base",
-    "runtime": "_ffi _ffi.registry runtime.module runtime.object_generic runtime.relax_vm runtime.packed_func",
+    "runtime": "_ffi _ffi.registry runtime.module runtime.profiling runtime.object_generic runtime.relax_vm runtime.packed_func",
     "nd": "runtime.ndarray",
     "script": "script.parser script.parser.core script.parser.core.entry",
     "script.ir": "script.parser.ir script.parser.ir.entry",

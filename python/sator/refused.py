@@ -94,6 +94,8 @@ _ROWS = (
     ("topi", "sparse_to_dense sparse_reshape sparse_fill_empty_rows stft dft scanop hybrid_argwhere_1d", *_FORMULA),
     ("target", "generic_func override_native_generic_func get_native_generic_func GenericFunc", "functions are not chosen by target",
      "if target.kind.name == \"llvm\": ..."),
+    ("target", "list_tags register_tag", "tags are those of NVIDIA's devices", "Target(\"nvidia/nvidia-a100\"), Target({\"kind\": \"cuda\", \"arch\": \"sm_80\"})"),
+    ("target", "micro vta hexagon stm32 rasp riscv_cpu", "nothing is known of these boards", "Target(\"llvm -mtriple=... -mcpu=...\"), arm_cpu(model, options)"),
     ("target", "VirtualDevice make_compilation_config", *_GRAPHS),
 )
 

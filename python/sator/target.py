@@ -171,6 +171,33 @@ class Target:
         given = self.attrs.get("libs", [])
         return given.split(",") if isinstance(given, str) else list(given)
 
+    @property
+    def max_function_args(self):
+        """Arguments of one kernel at most; 0 where the target does not say."""
+        return self._number("max_function_args", 0)
+
+    def get_target_device_type(self):
+        """DLPack's number of the device that programs for it run on: 1 of CPUs, 2 of CUDA."""
+        from sator import _core
+
+        return dict(_core.target_kinds())[self.kind.name]
+
+    @staticmethod
+    def list_kinds():
+        """The kinds that targets may be of."""
+        from sator import _core
+
+        return [name for name, _ in _core.target_kinds()]
+
+    @staticmethod
+    def from_device(device):
+        """The target of a device of this machine, "cpu". Errors: a device for which nothing is compiled."""
+        from sator.runtime.device import Device, device as named
+
+        if not isinstance(device, Device):
+            named(device)
+        return Target("llvm")
+
     def get_kind_attr(self, attr_name):
         """An attribute of its kind: there are none, as passes ask for keys and attributes."""
         return None
@@ -235,6 +262,39 @@ class Target:
     def _parts(self):
         config = dict(self._config()[2] or {}) if not hasattr(self._config()[2], "config") else dict(self._config()[2].config)
         return self._config()[0], self._config()[1], {k: str(_plain(v)) for k, v in config.items() if v is not None}
+
+
+def _of_device(kind, options, *own):
+    options = options.split() if isinstance(options, str) else list(options or ())
+    return Target(" ".join([kind, *own, *options]))
+
+
+def cuda(model="unknown", arch=None, options=None):
+    """A GPU of NVIDIA's: Target("cuda -arch=sm_80 -model=..."). options: more of the text, or a list of such."""
+    return _of_device("cuda", options, *([f"-arch={arch}"] if arch else []), f"-model={model}")
+
+
+def rocm(model="unknown", options=None):
+    """A GPU of AMD's; arguments as of cuda."""
+    return _of_device("rocm", options, f"-model={model}")
+
+
+def _opencl(device, *own):
+    def of_device(model="unknown", options=None):
+        return _of_device("opencl", options, f"-device={device}", f"-model={model}", *own)
+
+    of_device.__name__ = of_device.__qualname__ = device
+    of_device.__doc__ = f"A GPU under OpenCL with the attribute device={device}; arguments as of cuda."
+    return of_device
+
+
+mali, bifrost, adreno = map(_opencl, ("mali", "bifrost", "adreno"))
+intel_graphics = _opencl("intel_graphics", "-thread_warp_size=16")
+
+
+def arm_cpu(model="unknown", options=None):
+    """A CPU of ARM's; arguments as of cuda. What is known of boards by their names is not added: options say mtriple and mcpu."""
+    return _of_device("llvm", options, "-keys=arm_cpu,cpu", "-device=arm_cpu", f"-model={model}")
 
 
 def __getattr__(name):

@@ -104,13 +104,16 @@ class Stage:
 
     # Loops.
 
-    def split(self, parent, factor=None, nparts=None):
-        """Two loops, of `factor` iterations inside or `nparts` outside. Errors: both or neither are given."""
+    def split(self, parent, factor=None, nparts=None, disable_predication=False):
+        """Two loops, of `factor` iterations inside or `nparts` outside; disable_predication as of tir.Schedule.split.
+
+        Errors: both or neither are given.
+        """
         if (factor is None) == (nparts is None):
             raise ValueError("split takes factor or nparts\n  needs: one of them")
         self._positions([parent])
         outer, inner = Axis("outer"), Axis("inner")
-        self._add("split", [parent], [outer, inner], factors=[nparts, factor])
+        self._add("split", [parent], [outer, inner], factors=[nparts, factor], **({"disable_predication": True} if disable_predication else {}))
         return outer, inner
 
     def tile(self, x_parent, y_parent, x_factor, y_factor):
@@ -135,22 +138,22 @@ class Stage:
         self._positions(axes)
         self._add("reorder", axes)
 
-    def parallel(self, axis):
+    def parallel(self, var):
         """The loop's iterations run on all cores."""
-        self._positions([axis])
-        self._add("parallel", [axis])
+        self._positions([var])
+        self._add("parallel", [var])
 
-    def vectorize(self, axis):
+    def vectorize(self, var):
         """The loop is one vector operation. Errors: ValueError for a loop of a reduction."""
-        if any(key_of(axis) == key_of(a) for a in self.op.reduce_axis):
-            raise ValueError(f"vectorize({name_of(axis)}): a reduction of {self._tensor.name} runs over it\n  needs: a loop over elements of the result")
-        self._positions([axis])
-        self._add("vectorize", [axis])
+        if any(key_of(var) == key_of(a) for a in self.op.reduce_axis):
+            raise ValueError(f"vectorize({name_of(var)}): a reduction of {self._tensor.name} runs over it\n  needs: a loop over elements of the result")
+        self._positions([var])
+        self._add("vectorize", [var])
 
-    def unroll(self, axis):
+    def unroll(self, var):
         """The loop is written out."""
-        self._positions([axis])
-        self._add("unroll", [axis])
+        self._positions([var])
+        self._add("unroll", [var])
 
     def bind(self, ivar, thread_ivar):
         """The loop's iterations run on threads of a GPU.

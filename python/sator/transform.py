@@ -145,7 +145,7 @@ class _Named(Pass):
 class Sequential(Pass):
     """Passes one after the other."""
 
-    def __init__(self, passes=None, opt_level=0, name="sequential", required=None):
+    def __init__(self, passes=None, opt_level=0, name="sequential", required=None, traceable=False):
         self.passes = list(passes or ())
         for p in self.passes:
             if not callable(p):
@@ -284,10 +284,10 @@ def ApplyPassToFunction(transform, func_name_regex, error_if_no_function_matches
     return _Written(PassInfo("ApplyPassToFunction", transform.info.does), run)
 
 
-def PrintIR(header="", show_metadata=False):  # noqa: N802
-    """A pass that prints the module and leaves it as it is."""
+def PrintIR(header="", show_meta_data=False):  # noqa: N802
+    """A pass that prints the module, with its constants where `show_meta_data`, and leaves it as it is."""
     def run(mod, ctx):
-        print(header + mod.script())
+        print(header + mod.script(show_meta=show_meta_data))
         return mod
 
     return _Written(PassInfo("PrintIR", "prints the module"), run)

@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -249,10 +250,11 @@ class Machine {
     return out;
   }
 
-  /// The table and the JSON of a profile, medians of `rounds` calls after one that warms up, and both of what the call costs on
-  /// a described chip, where one is named.
-  std::vector<std::string> profile(const std::string& function, const std::optional<std::string>& chip, int rounds,
-                                   const nb::args& args) {
+  /// A profile of medians of `rounds` calls after one that warms up; the table and the JSON of what the call costs on a described
+  /// chip, where one is named.
+  std::pair<runtime::Profile, std::vector<std::string>> profile(const std::string& function,
+                                                                const std::optional<std::string>& chip, int rounds,
+                                                                const nb::args& args) {
     const std::vector<Value> values = values_of(args);
     const WithoutGil released;
     const auto lock = alone();
@@ -268,13 +270,12 @@ class Machine {
     runtime::Profile median = runtime::median_of(runs);
     std::ranges::sort(runs, {}, &runtime::Profile::total_us);
     median.total_us = runs[runs.size() / 2].total_us;
-    std::vector<std::string> out = {median.table(), median.json(), text(median.total_us)};
+    std::vector<std::string> costs;
     if (described) {
       const study::PhaseResult cost = study::cost_of_run(median.records, *program_.phase3, *described);
-      out.push_back(study::run_cost_table(cost, *described));
-      out.push_back(study::run_cost_json(cost, *described).dump());
+      costs = {study::run_cost_table(cost, *described), study::run_cost_json(cost, *described).dump()};
     }
-    return out;
+    return {std::move(median), std::move(costs)};
   }
 
   bool has(const std::string& function) const { return vm_.has_function(function); }
@@ -459,6 +460,10 @@ void add_machine(nb::module_& m) {
       .def("returned", [](const Code&) { return nb::dict(); })
       .def("as_text", [](const Code& c) { return c.executable->as_text(); });
   m.def("code", code_of);
+  nb::class_<runtime::Profile>(m, "Profile", "What a call spent where.")
+      .def("table", &runtime::Profile::table)
+      .def("json", &runtime::Profile::json)
+      .def_ro("total_us", &runtime::Profile::total_us);
   nb::class_<Closure> closure(m,
                               "Closure",
                               nb::type_slots(kCollected<Closure>),

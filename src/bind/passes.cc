@@ -18,6 +18,7 @@
 #include "passes/to_vm.h"
 #include "relax/ops/table.h"
 #include "rules/gpu/gpu.h"
+#include "target/kinds.h"
 
 namespace sator::bind {
 
@@ -155,6 +156,15 @@ void add_passes(nb::module_& m) {
             ModuleRef(given), Target::parse(target).config(), rules::gpu_rules_named(names), bucket)));
       },
       "The module with its tensor programs scheduled by the first of these rules that takes each.");
+  m.def(
+      "target_kinds",
+      [] {
+        nb::list out;
+        for (const TargetKind& kind : target_kinds())
+          out.append(nb::make_tuple(std::string(kind.name), kind.device_number));
+        return out;
+      },
+      "Name, DLPack's number of the device: one tuple per kind of targets.");
   m.def(
       "target_node",
       [](const std::string& target) { return to_python(NodeRef(Target::parse(target).config())); },

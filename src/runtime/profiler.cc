@@ -118,14 +118,14 @@ Profile::Row Profile::total_row() const {
           {kCount, Metric::count(1)}};
 }
 
-std::string Profile::table(bool sort, bool aggregate) const {
+std::string Profile::table(bool sort, bool aggregate, bool sums) const {
   std::vector<Row> all = rows(sort, aggregate);
   Row sum;
   for (const Row& row : all) add_row(sum, row);
   std::erase_if(sum, [](const auto& cell) { return cell.second.kind == Metric::Kind::text; });
   sum[kName] = Metric::of_text("Sum");
   all.push_back({{kName, Metric::of_text("----------")}});
-  all.push_back(std::move(sum));
+  if (sums) all.push_back(std::move(sum));
   all.push_back(total_row());
 
   std::vector<std::string> lines(all.size() + 1);

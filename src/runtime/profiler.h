@@ -35,8 +35,8 @@ class Profile {
   MoreColumns more_columns;
 
   /// Rows of equal name, argument shapes and device become one; the longest first; then a separator, the sums, the
-  /// totals of each device and the configuration.
-  std::string table(bool sort = true, bool aggregate = true) const;
+  /// totals of each device and the configuration. `sums`: whether there is a row of sums.
+  std::string table(bool sort = true, bool aggregate = true, bool sums = true) const;
   /// One line per call, numbers without grouping.
   std::string csv() const;
   /// {"calls": [{column: {"string"|"count"|"microseconds"|"percent": value}}], "device_metrics", "configuration"}

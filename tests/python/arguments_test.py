@@ -1,4 +1,6 @@
 """Arguments and names of TVM v0.17 that its users write: what each does here."""
+import contextlib
+import io
 import unittest
 import warnings
 
@@ -243,6 +245,114 @@ class Options(unittest.TestCase):
 
         with sator.transform.PassContext(config={"tir.add_lower_pass": [(1, fails)]}), self.assertRaisesRegex(KeyError, "mine"):
             relax.build(Model, "llvm")
+
+
+class Signatures(unittest.TestCase):
+    """Arguments by TVM's names, and those that say nothing here."""
+
+    def test_nodes(self):
+        x, c = relax.Var("x", R.Tensor((2,), "float32")), relax.Var("c", R.Tensor((), "bool"))
+        for first, second in ((relax.If(cond=c, true_branch=x, false_branch=x, span=None), relax.If(c, x, x)),
+                              (relax.Constant(np.ones(2, "float32"), struct_info=None, span=None), relax.const(np.ones(2, "float32"))),
+                              (relax.BindingBlock(bindings=[relax.VarBinding(x, x, span=None)], span=None), relax.BindingBlock([relax.VarBinding(x, x)], None)),
+                              (relax.TensorStructInfo((2,), "float32", None, -1, None), x.struct_info),
+                              (relax.FuncStructInfo.opaque_func(ret=x.struct_info, span=None), relax.FuncStructInfo.opaque_func(ret=x.struct_info)),
+                              (relax.extern("f", struct_info=relax.ObjectStructInfo(), span=None), relax.ExternFunc("f", relax.ObjectStructInfo())),
+                              (sator.ir.Range.from_min_extent(min_value=1, extent=3, span=None), sator.ir.Range(1, 4)),
+                              (sator.ir.load_json(json_str=sator.ir.save_json(x.struct_info)), x.struct_info)):
+            sator.ir.assert_structural_equal(first, second, map_free_vars=True)
+        told = relax.Constant(np.ones(2, "float32"), relax.TensorStructInfo((2,), "float32"))
+        sator.ir.assert_structural_equal(told, relax.const(np.ones(2, "float32")))
+        self.assertEqual(sator.ir.Op.get(op_name="relax.add").name, "relax.add")
+        self.assertIn("relax.nn.softmax", sator.ir.Op.list_op_names())
+
+    def test_modules(self):
+        func = Graph["main"].with_attr(attr_key_or_dict="a", attr_value=1)
+        self.assertEqual((func.attrs["a"], scaled.with_attr(attr_key_or_dict={"a": 2}).attrs["a"]), (1, 2))
+        self.assertNotIn("a", func.without_attr(attr_key="a").attrs)
+        mod = sator.IRModule({"main": func}).with_attr(attr_key="b", attr_value=3)
+        self.assertEqual((mod.attrs["b"], mod.without_attr(attr_key="b").attrs), (3, {}))
+        before = mod.clone()
+        mod.update_global_info("vdevice", [sator.ir.VDevice("llvm", 0, "global")])
+        self.assertEqual((len(mod.global_infos["vdevice"]), mod.global_infos["vdevice"][0].vdevice_id, before.global_infos), (1, 0, {}))
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            sator.transform.Sequential([sator.transform.PrintIR(header="here", show_meta_data=False)], traceable=False)(mod)
+        self.assertTrue(out.getvalue().startswith("here") and "def main" in out.getvalue())
+
+    def test_builders(self):
+        x, bb = relax.Var("x", R.Tensor((4,), "float32")), relax.BlockBuilder()
+        with bb.function("main", [x]):
+            y = bb.emit_te(sator.topi.add, x, x, primfunc_name_hint="twice", name_hint="doubled")
+            bb.emit_func_output(y)
+        self.assertEqual(y.name_hint, "doubled")
+        self.assertIn("twice", bb.finalize().functions)
+        ib = relax.ExecBuilder()
+        ib.declare_function("double", relax.exec_builder.VMFuncKind.VM_FUNC)
+        with ib.function("main", num_inputs=1):
+            ib.emit_call("vm.builtin.make_tuple", args=[ib.r(0), ib.void_arg()], dst=ib.r(1))
+            ib.emit_call("vm.builtin.tuple_getitem", args=[ib.r(1), ib.imm(0)], dst=ib.void_arg())
+            ib.emit_call("vm.builtin.invoke_closure", args=[ib.vm_state(), ib.f("double"), ib.r(1)], dst=ib.r(2))
+            ib.emit_ret(ib.r(2))
+        with ib.function("double", num_inputs=1):
+            ib.emit_call("vm.builtin.make_tuple", args=[ib.r(0), ib.r(0)], dst=ib.r(1))
+            ib.emit_ret(ib.r(1))
+        self.assertEqual(relax.VirtualMachine(ib.get(), sator.cpu())["main"](3), [[3, None], [3, None]])
+
+    def test_targets(self):
+        Target = sator.target.Target
+        self.assertEqual([Target(t).get_target_device_type() for t in ("llvm", "cuda", "metal", "rocm")], [1, 2, 8, 10])
+        self.assertTrue({"llvm", "cuda", "webgpu"} <= set(Target.list_kinds()))
+        self.assertEqual((Target.from_device("cpu").kind.name, Target.from_device(sator.cpu()).kind.name), ("llvm", "llvm"))
+        with self.assertRaisesRegex(sator.TVMError, "no device"):
+            Target.from_device("cuda")
+        cuda = sator.target.cuda(arch="sm_80", options="-max_num_threads=512")
+        self.assertEqual((cuda.kind.name, cuda.arch, cuda.max_num_threads, cuda.max_function_args), ("cuda", "sm_80", 512, 0))
+        self.assertEqual([sator.target.mali().device_name, sator.target.intel_graphics().thread_warp_size, sator.target.arm_cpu("rk3399").model,
+                          sator.target.rocm(options=["-mcpu=gfx90a"]).mcpu], ["mali", 16, "rk3399", "gfx90a"])
+        with self.assertRaisesRegex(sator.TVMError, "stm32"):
+            sator.target.stm32()
+
+    def test_schedules_of_te(self):
+        a = te.placeholder((10,), name="A")
+        b = te.compute((10,), lambda i: a[i] + 1, name="B")
+        s = te.create_schedule(b.op)
+        outer, inner = s[b].split(b.op.axis[0], factor=5, disable_predication=True)
+        s[b].unroll(var=inner)
+        s[b].parallel(var=outer)
+        x, y = np.arange(10, dtype="float32"), np.zeros(10, "float32")
+        sator.build(s, [a, b], "llvm")(x, y)
+        np.testing.assert_array_equal(y, x + 1)
+        shifted = sator.topi.left_shift(lhs=te.placeholder((2,), "int32"), rhs=te.placeholder((2,), "int32"))
+        self.assertEqual(shifted.dtype, "int32")
+
+    def test_the_runtime(self):
+        x = sator.nd.array(np.zeros(2))
+        self.assertEqual(x.copyfrom(source_array=[1, 2]).copyto(target=sator.nd.empty((2,), "float64"), mem_scope=None).numpy().tolist(), [1, 2])
+        self.assertTrue(sator.nd.from_dlpack(dltensor=x).same_as(x))
+        from sator.runtime.module import BenchmarkResult
+        from sator.runtime.profiling import Report
+
+        library = sator.build(scaled, target="llvm")
+        self.assertTrue(library.implements_function(name="scaled", query_imports=False))
+        a, b = np.ones(32, "float32"), np.zeros(32, "float32")
+        library.get_function(name="scaled", query_imports=False)(a, b)
+        np.testing.assert_array_equal(b, 2 * a)
+        vm = relax.VirtualMachine(relax.Executable(mod=relax.build(Products, "llvm", system_lib=None).jit(None)), sator.cpu())
+        inputs = [np.full(shape, 2, "float32") for shape in ((2, 4), (4, 3), (4, 5))]
+        vm.save_function("main", "kept", b=inputs[2], a=inputs[1], x=inputs[0])
+        inputs[0][:] = 0
+        self.assertEqual(vm["kept"]()[1].numpy().tolist(), [[16] * 5] * 2)
+        self.assertIsInstance(vm.time_evaluator("kept", sator.cpu(), number=2)(), BenchmarkResult)
+        report = vm.profile("main", *inputs)
+        self.assertIsInstance(report, Report)
+        lines = [line.split() for line in report.table(sort=False, aggregate=False, col_sums=False).splitlines()]
+        calls = [line[0] for line in lines[1:1 + len(report.calls)]]
+        self.assertEqual(calls, [call["Name"] for call in report.calls])
+        self.assertNotIn("Sum", [line[0] for line in lines if line])
+        self.assertIn("\nSum ", report.table())
+        with self.assertRaisesRegex(TypeError, "save_function.*no parameter is called z"):
+            vm.save_function("main", "other", z=inputs[0])
 
 
 class Names(unittest.TestCase):

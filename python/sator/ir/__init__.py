@@ -22,9 +22,9 @@ class _Range:
         Object.__init__(self, _core.make(Range, [low, extent]))
 
     @staticmethod
-    def from_min_extent(low, extent, span=None):
-        """low, low + 1, ...: `extent` values."""
-        return _core.make(Range, [low, extent])
+    def from_min_extent(min_value, extent, span=None):
+        """min_value, min_value + 1, ...: `extent` values."""
+        return _core.make(Range, [min_value, extent])
 
 
 @show.extends(_core.ir.TargetConfig)
@@ -114,14 +114,14 @@ def _of_nodes(text):
     return node_json.node_from(json.loads(text))
 
 
-def load_json(text):
+def load_json(json_str):
     """What save_json wrote. Errors: ValueError for any other JSON, TVM's among it."""
     import json
 
     from sator import script
 
     try:
-        data = json.loads(text)
+        data = json.loads(json_str)
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"load_json: {error}\n  needs: a text that sator.ir.save_json wrote") from None

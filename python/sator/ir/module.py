@@ -103,13 +103,17 @@ class IRModule:
         """The attribute of a name, or None."""
         return self.attrs.get(attr_key)
 
-    def without_attr(self, key):
-        """The module without an attribute. This object stays as it is."""
-        return _core.with_attr(self, key, None)
+    def update_global_info(self, name, global_info):
+        """Adds an entry of global_infos, a list such as [VDevice("llvm")], or replaces the one of that name, in this object."""
+        self._become(_core.module(self.functions, self.attrs, {**self.global_infos, name: list(global_info)}))
 
-    def with_attr(self, key, value):
+    def without_attr(self, attr_key):
+        """The module without an attribute. This object stays as it is."""
+        return _core.with_attr(self, attr_key, None)
+
+    def with_attr(self, attr_key, attr_value):
         """The module with an attribute. This object stays as it is."""
-        return _core.with_attr(self, key, value)
+        return _core.with_attr(self, attr_key, attr_value)
 
     def with_attrs(self, attr_map):
         """The module with the attributes of a dictionary. This object stays as it is."""

@@ -130,9 +130,14 @@ class Op:
         return "relax." + name if name in op._SIGNATURES else name  # an op of the user's has the name that it was given
 
     @staticmethod
-    def get(name):
+    def get(op_name):
         """The op of a name, with or without "relax.". Errors: there is none; the nearest names are listed."""
-        return _core.op_ref(name.removeprefix("relax."))
+        return _core.op_ref(op_name.removeprefix("relax."))
+
+    @staticmethod
+    def list_op_names():
+        """The names of all ops of graphs: "relax.abs", ..."""
+        return sorted("relax." + name for name, _ in _core.ops())
 
     def reset_attr(self, attr_key):
         """Forgets an attribute of an op of one's own."""
@@ -154,16 +159,16 @@ class _Function:
         """What is known of the function, as FuncStructInfo: of its parameters, of its result, whether it has no effects."""
         return FuncStructInfo([p.struct_info for p in self.params], self.ret_struct_info, self.is_pure)
 
-    def with_attr(self, key, value=None):
+    def with_attr(self, attr_key_or_dict, attr_value=None):
         """The function with one attribute, or those of a dictionary. This object stays as it is."""
         func = self
-        for k, v in (key if isinstance(key, dict) else {key: value}).items():
+        for k, v in (attr_key_or_dict if isinstance(attr_key_or_dict, dict) else {attr_key_or_dict: attr_value}).items():
             func = _core.with_attr(func, k, v)
         return func
 
-    def without_attr(self, key):
+    def without_attr(self, attr_key):
         """The function without an attribute."""
-        return _core.with_attr(self, key, None)
+        return _core.with_attr(self, attr_key, None)
 
     def with_attrs(self, attr_map):
         """The function with the attributes of a dictionary. This object stays as it is."""
@@ -259,7 +264,7 @@ class _StructInfo:
 @extends(_core.relax.FuncStructInfo)
 class _FuncStructInfo:
     @staticmethod
-    def opaque_func(*, ret=None, derive_func=None, purity=False):
+    def opaque_func(*, ret=None, derive_func=None, purity=False, span=None):
         """A function of unknown parameters. Errors: ValueError for derive_func, a function of TVM's compiler."""
         if derive_func is not None:
             raise ValueError("derive_func\n  needs: ret, the struct info of the result")
@@ -277,7 +282,7 @@ add_constructors(_core.relax, node_docs.RELAX, constructors.RELAX)
 globals().update({name: cls for name, cls in vars(_core.relax).items() if not name.startswith("_")})
 
 
-def TensorStructInfo(shape=None, dtype="float32", vdevice=None, ndim=-1):  # noqa: N802
+def TensorStructInfo(shape=None, dtype="float32", vdevice=None, ndim=-1, span=None):  # noqa: N802
     """What is known of a tensor: extents (integers, variables; a ShapeExpr) or None, dtype."""
     from sator.script import relax as R
 
@@ -304,9 +309,9 @@ class DataflowBlock(metaclass=_Dataflow):
         return _core.make(_core.relax.BindingBlock, [list(bindings), True])
 
 
-def extern(name):
+def extern(name, struct_info=None, span=None):
     """A function outside of the module, by its name."""
-    return _core.relax.ExternFunc(name)
+    return _core.relax.ExternFunc(name, struct_info)
 
 
 def make_shape(shape):

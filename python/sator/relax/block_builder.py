@@ -180,9 +180,10 @@ class BlockBuilder:
         """A binding as it is."""
         self._core.emit_binding(binding)
 
-    def emit_te(self, func, *args, **kwargs):
-        """Calls a tensor program that `func`, a function over te's tensors, defines; binds the result. Arguments as of call_te."""
-        return self.emit(self.call_te(func, *args, **kwargs))
+    def emit_te(self, func, *args, name_hint="", **kwargs):
+        """Calls a tensor program that `func`, a function over te's tensors, defines; binds the result to a variable of the name `name_hint`.
+        Arguments as of call_te."""
+        return self.emit(self.call_te(func, *args, **kwargs), name_hint)
 
     def call_te(self, func, *args, primfunc_name_hint=None, primfunc_attrs=None, **kwargs):
         """The call of a tensor program that `func`, a function over te's tensors, defines: not bound yet.

@@ -1,5 +1,14 @@
 """Programs of the virtual machine, written instruction by instruction."""
+from enum import IntEnum
+
 from sator import _core
+
+
+class VMFuncKind(IntEnum):
+    """What ExecBuilder.declare_function declares; the values are TVM's."""
+
+    PACKED_FUNC = 0
+    VM_FUNC = 1
 
 
 class Operand:
@@ -75,6 +84,20 @@ class ExecBuilder:
         """An integer."""
         return Operand("c", int(value))
 
+    def void_arg(self):
+        """No value: as the `dst` of a call, and None among its arguments."""
+        return Operand("c", None)
+
+    def vm_state(self):
+        """The machine, which TVM's builtins take first; here each one has it, and a call goes without."""
+        return Operand("vm")
+
+    def declare_function(self, func_name, kind=VMFuncKind.PACKED_FUNC):
+        """Says that a function is called before it is written, which may be done without. Errors: TypeError for what is no name."""
+        if not isinstance(func_name, str):
+            raise TypeError(f"declare_function: {func_name!r} is a {type(func_name).__name__}\n  needs: a text")
+        VMFuncKind(kind)
+
     def c(self, idx):
         """What convert_constant gave."""
         return idx
@@ -89,7 +112,8 @@ class ExecBuilder:
 
     def emit_call(self, name, args=None, dst=None):
         """Calls a function of this builder, a builtin or a function of register_func; the result goes to the register `dst`."""
-        self._emit("call", name, [self.convert_constant(a) for a in args or ()], dst)
+        given = [self.convert_constant(a) for a in args or ()]
+        self._emit("call", name, [a for a in given if a != self.vm_state()], None if dst == self.void_arg() else dst)
 
     def emit_ret(self, result):
         """Returns a register's value."""

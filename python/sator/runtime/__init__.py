@@ -9,7 +9,7 @@ from sator.runtime.shape import ShapeTuple  # noqa: F401
 from sator.runtime.values import DataType, convert  # noqa: F401
 from sator._core import Object  # noqa: F401
 from sator.runtime.vm import Function as PackedFunc  # noqa: F401
-from sator.runtime.vm import Module, VirtualMachine, VMInstrumentReturnKind, load_module  # noqa: F401
+from sator.runtime.vm import BenchmarkResult, Module, Report, VirtualMachine, VMInstrumentReturnKind, load_module  # noqa: F401
 
 
 String = str  # texts are Python's

@@ -88,33 +88,40 @@ class Report:
     cost       what the call costs on the chip that was named, or None: {"latency_s", "macs", "kernels": [...], ...}
     """
 
-    def __init__(self, table, text, total_us, cost_table=None, cost=None):
-        self._tables = [table] if cost_table is None else [table, cost_table]
-        self._json = text
-        self.total_us = float(total_us)
-        self.cost = None if cost is None else json.loads(cost)
+    def __init__(self, profile, costs=()):
+        self._profile, self._cost_tables = profile, list(costs[:1])
+        self.total_us = profile.total_us
+        self.cost = json.loads(costs[1]) if costs else None
 
     @property
     def calls(self):
         """One dictionary per kernel call: the table's columns by name."""
-        return [{column: next(iter(cell.values())) for column, cell in row.items()} for row in json.loads(self._json)["calls"]]
+        return [{column: next(iter(cell.values())) for column, cell in row.items()} for row in json.loads(self.json())["calls"]]
 
-    def table(self):
-        """The tables: of this machine, and of the chip where one was named."""
-        return "\n".join(self._tables)
+    def table(self, sort=True, aggregate=True, col_sums=True):
+        """The tables: of this machine, and of the chip where one was named.
+
+        sort        the longest calls first; else in their order
+        aggregate   whether calls of one function with equal shapes are one row
+        col_sums    whether there is a row of sums
+        """
+        return "\n".join([self._profile.table(bool(sort), bool(aggregate), bool(col_sums)), *self._cost_tables])
 
     def csv(self):
         """The calls as lines of comma-separated values under a line of the columns' names; texts are in quotes."""
-        rows = json.loads(self._json)["calls"]
+        rows = json.loads(self.json())["calls"]
         columns = sorted({column for row in rows for column in row})
         cells = [[_csv_cell(next(iter(row[c].values()))) if c in row else "" for c in columns] for row in rows]
         return "".join(",".join(line) + "\n" for line in [columns, *cells])
 
     def json(self):
         """The profile as TVM's profiler writes it."""
-        return self._json
+        return self._profile.json()
 
-    __str__ = __repr__ = table
+    def __str__(self):
+        return self.table()
+
+    __repr__ = __str__
 
     def __contains__(self, words):
         return words in self.table()
@@ -252,7 +259,9 @@ class Module(_Runs):
     def _function(self, name):
         return super()._function(self.entry_name if name == "__tvm_main__" else name)
 
-    get_function = __getitem__
+    def get_function(self, name, query_imports=False):
+        """As module[name]."""
+        return self._function(name)
 
     @property
     def entry_name(self):
@@ -279,9 +288,9 @@ class Module(_Runs):
         """The function of entry_name."""
         return self._function(self.entry_name)
 
-    def implements_function(self, func_name, query_imports=False):
+    def implements_function(self, name, query_imports=False):
         """Whether it has a function of that name."""
-        return self._machine.has(func_name)
+        return self._machine.has(name)
 
     def get_source(self, fmt=""):
         """Machine code has no source. Errors: TVMError, always."""
@@ -301,11 +310,15 @@ class Module(_Runs):
         """A function that measures calls: `time_evaluator("main", dev)(a, b, c).mean` in seconds. One call before warms up."""
         return self._time_evaluator(func_name, number, repeat, min_repeat_ms)
 
-    def export_library(self, file_name, **_options):
+    def export_library(self, file_name, fcompile=None, addons=None, workspace_dir=None, **_options):
         """Copies the compiled library; `sator run` and sator.runtime.load_module open it. Errors: FileNotFoundError for a folder that is not there."""
         copy_library(self._path.file, file_name)
 
-    save = export_library
+    def save(self, file_name, fmt=""):
+        """As export_library. Errors: ValueError for another format than ""."""
+        if fmt not in ("", "so"):
+            raise ValueError(f"save: fmt = {fmt!r}\n  needs: \"\" or \"so\", a library")
+        copy_library(self._path.file, file_name)
 
 
 class _File:
@@ -313,7 +326,7 @@ class _File:
         self.file = path
 
 
-def load_module(path):
+def load_module(path, fmt=""):
     """A library that export_library or `sator build` wrote, as a file or in a .tar; VirtualMachine takes it where it has graphs.
 
     Errors: no such file; another kind of file; a library of another version; one that another user can change.
@@ -352,14 +365,18 @@ class VirtualMachine(_Runs):
     def __getitem__(self, name):
         return self._saved[name] if name in self._saved else self._function(name)
 
-    def save_function(self, func_name, saved_name, *args, include_return=True):
-        """Keeps a call: `vm[saved_name]()` makes it. Without `include_return` it gives nothing."""
-        called = self._function(func_name)
+    def save_function(self, func_name, saved_name, *args, include_return=True, **kwargs):
+        """Keeps a call: `vm[saved_name]()` makes it, and time_evaluator(saved_name) measures it. Arguments as of set_input.
+
+        Without `include_return` it gives nothing.
+        """
+        called, args = self._function(func_name), self._arguments("save_function", func_name, args, kwargs)
 
         def saved():
             result = called(*args)
             return result if include_return else None
 
+        saved.of = func_name, args
         self._saved[saved_name] = saved
 
     @property
@@ -374,15 +391,18 @@ class VirtualMachine(_Runs):
         Errors: TypeError for a name that no parameter has, and for parameters that are left.
         """
         self._function(func_name)
+        self._inputs[func_name] = self._arguments("set_input", func_name, args, kwargs)
+
+    def _arguments(self, method, func_name, args, kwargs):
         if kwargs:
             names = self._machine.parameters(func_name)
             unknown = [name for name in kwargs if name not in names]
             if unknown or len(args) + len(kwargs) != len(names):
                 what = f"no parameter is called {', '.join(unknown)}" if unknown else f"{len(args)} arguments by position and {len(kwargs)} by name"
-                raise TypeError(f"set_input({func_name!r}): {what}\n  needs: one argument for each of {', '.join(names) or 'no parameters'}")
+                raise TypeError(f"{method}({func_name!r}): {what}\n  needs: one argument for each of {', '.join(names) or 'no parameters'}")
             others = iter(args)
             args = [kwargs[name] if name in kwargs else next(others) for name in names]
-        self._inputs[func_name] = [_kept(a) for a in args]
+        return [_kept(a) for a in args]
 
     def invoke_stateful(self, func_name):
         """Calls a function on the arguments of set_input; get_outputs has the result. Errors: ValueError before set_input."""
@@ -433,7 +453,11 @@ class VirtualMachine(_Runs):
         self._machine.set_call_hook(hook)
 
     def time_evaluator(self, func_name, dev=None, number=10, repeat=1, min_repeat_ms=0, **_options):
-        """As of Module."""
+        """As of Module; of what save_function kept, it is called without arguments."""
+        if func_name in self._saved:
+            func_name, kept = self._saved[func_name].of
+            timed = self._time_evaluator(func_name, number, repeat, min_repeat_ms)
+            return lambda: timed(*kept)
         return self._time_evaluator(func_name, number, repeat, min_repeat_ms)
 
     def profile(self, func_name, *args, chip=None, rounds=1):

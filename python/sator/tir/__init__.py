@@ -90,9 +90,9 @@ _buffer_map = _core.tir.PrimFunc.buffer_map.fget
 
 @extends(_core.tir.PrimFunc)
 class _PrimFunc:
-    def with_attr(self, key, value=None):
+    def with_attr(self, attr_key_or_dict, attr_value=None):
         """The function with one attribute, or those of a dictionary. This object stays as it is."""
-        return _with_attrs(self, key, value)
+        return _with_attrs(self, attr_key_or_dict, attr_value)
 
     @property
     def buffer_map(self):
@@ -114,9 +114,9 @@ class _PrimFunc:
         ret = relax.TupleStructInfo([]) if str(self.ret_type) == "void" else relax.PrimStructInfo(str(self.ret_type))
         return relax.FuncStructInfo([of(p) for p in self.params], ret, is_pure_function(self))
 
-    def without_attr(self, key):
+    def without_attr(self, attr_key):
         """The function without an attribute."""
-        return _core.with_attr(self, key, None)
+        return _core.with_attr(self, attr_key, None)
 
     def with_attrs(self, attr_map):
         """The function with the attributes of a dictionary. This object stays as it is."""

@@ -36,10 +36,10 @@ def matmul(a, b, transp_a=False, transp_b=False):
 
 
 def _shift(name, builtin):
-    def formula(x, n):
+    def formula(lhs, rhs):
         from sator.script import tir as T
 
-        a, b = with_one_dtype([x, n])
+        a, b = with_one_dtype([lhs, rhs])
         if not isinstance(b, te.Tensor):
             return te.compute(a.shape, lambda *i: getattr(T, builtin)(a(*i), b), name="T_" + name)
         if len(a.shape) != len(b.shape) or any(str(m) != str(n) for m, n in zip(a.shape, b.shape)):
@@ -48,7 +48,7 @@ def _shift(name, builtin):
         return te.compute(a.shape, lambda *i: getattr(T, builtin)(a(*i), b(*i)), name="T_" + name)
 
     formula.__name__ = formula.__qualname__ = name
-    formula.__doc__ = f"{name}(x, n): the bits of integers moved by n places, of a tensor of the same shape or a number."
+    formula.__doc__ = f"{name}(lhs, rhs): the bits of integers moved by rhs places, of a tensor of the same shape or a number."
     return formula
 
 
