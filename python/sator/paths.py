@@ -48,6 +48,7 @@ _TABLE = {
     "te": "te.operation te.tag te.tensor te.tensor_intrin",
     "te_schedule": "te.schedule",
     "testing": "testing.utils",
+    "topi.padding": "topi.nn.utils",
     "tir": "tir.buffer tir.expr tir.function tir.op tir.stmt tirx",
     "tir.analysis": "tir.analysis.analysis",
     "tir.schedule": "tir.schedule.trace",

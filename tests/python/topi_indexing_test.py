@@ -11,11 +11,14 @@ from topi_test import rows, Topi as _Topi
 SIGNATURES = """
 adv_index(data, indices)
 argwhere(output_shape, condition)
+expand_like(a, shape_like, axis)
 fast_erf fast_exp fast_tanh(x)
+matrix_set_diag(data, diagonal, k=0, align='RIGHT_LEFT')
 reverse_sequence(a, seq_lengths, seq_axis=1, batch_axis=0)
 searchsorted(sorted_sequence, values, right=False, out_dtype='int64')
 sequence_mask(data, valid_length, mask_value=0, axis=0)
 sliding_window(data, axis, window_shape, strides)
+unravel_index(indices, shape)
 """
 NN_SIGNATURES = """
 conv1d_nwc(data, kernel, strides=1, padding='VALID', dilation=1, out_dtype=None)
@@ -46,6 +49,49 @@ class Indexing(unittest.TestCase):
         for module, table in ((topi, SIGNATURES), (topi.nn, NN_SIGNATURES)):
             for name, wanted in rows(table):
                 self.assertEqual(str(inspect.signature(getattr(module, name))), str(wanted), name)
+
+    def test_coordinates(self):
+        at, shape = np.array([22, 41, 37], "int32"), np.array([7, 6], "int32")
+        self.check(value(topi.unravel_index, at, shape), np.unravel_index(at, shape))
+        at, shape = np.arange(60, dtype="int64"), np.array([3, 4, 5], "int64")
+        self.check(value(topi.unravel_index, at, shape), np.unravel_index(at, shape))
+
+    def test_expanded(self):
+        a, like = random(3), random(3, 3, 2)
+        self.check(value(lambda x, y: topi.expand_like(x, y, [1, 2]), a, like), np.broadcast_to(a[:, None, None], (3, 3, 2)))
+        self.check(value(lambda x, y: topi.expand_like(x, y, [0, -1]), a, like), np.broadcast_to(a[None, :, None], (3, 3, 2)))
+        self.check(value(lambda x, y: topi.expand_like(x, y, [0, 1, 2]), a[:1], like), np.full((3, 3, 2), a[0]))
+        with self.assertRaisesRegex(ValueError, "rank 1 and the axes .1. for a shape of rank 3"):
+            value(lambda x, y: topi.expand_like(x, y, [1]), a, like)
+
+    def test_diagonals(self):
+        for (m, n), low, high in ((3, 4), 0, 0), ((3, 4), 1, 1), ((4, 3), -2, -2), ((3, 4), -1, 2), ((5, 3), -3, 1):
+            data = random(2, m, n)
+            lengths = {d: min(m + min(d, 0), n - max(d, 0)) for d in range(low, high + 1)}
+            longest = max(lengths.values())
+            for align in "RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT":
+                given = random(2, high - low + 1, longest) if low != high else random(2, longest)
+                wanted = data.copy()
+                for d, length in lengths.items():
+                    rows_ = given if low == high else given[:, high - d]
+                    is_right = align.split("_")[d < 0] == "RIGHT"
+                    for t in range(length):
+                        wanted[:, t - min(d, 0), t + max(d, 0)] = rows_[:, t + (longest - length if is_right else 0)]
+                k = low if low == high else (low, high)
+                self.check(value(lambda x, y: topi.matrix_set_diag(x, y, k, align), data, given), wanted)
+        with self.assertRaisesRegex(ValueError, "MIDDLE"):
+            value(lambda x, y: topi.matrix_set_diag(x, y, 0, "MIDDLE"), random(3, 3), random(3))
+
+    def test_paddings(self):
+        from sator.topi.nn.utils import get_pad_tuple, get_pad_tuple1d, get_pad_tuple3d, get_pad_tuple_generic
+
+        self.assertEqual([get_pad_tuple(p, (3, 4)) for p in (1, (1, 2), (1, 2, 3, 4), "SAME", "VALID")],
+                         [(1, 1, 1, 1), (1, 2, 1, 2), (1, 2, 3, 4), (1, 2, 1, 1), (0, 0, 0, 0)])
+        self.assertEqual((get_pad_tuple1d((1, 0), (3,)), get_pad_tuple1d("SAME", (4,)), get_pad_tuple3d("SAME", (3, 3, 2))), ((1, 0), (2, 1), (1, 1, 1, 1, 1, 0)))
+        self.assertEqual(get_pad_tuple_generic((1, 2), (3, 3)), ([1, 2], [1, 2]))
+        for padding in "FULL", (1, 2, 3), 1.5:
+            with self.assertRaisesRegex(ValueError, "padding is .*\n  needs: an integer, 2 or 4"):
+                get_pad_tuple(padding, (3, 3))
 
     def test_sequences(self):
         x, lengths = random(5, 3, 2), np.array([0, 5, 2], "int32")

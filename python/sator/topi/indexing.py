@@ -1,7 +1,8 @@
 """Formulas that choose elements by other tensors or by windows: TVM v0.17's names, order and defaults of arguments."""
 from sator import _core, te, tir
 
-__all__ = ["adv_index", "argwhere", "fast_erf", "fast_exp", "fast_tanh", "reverse_sequence", "searchsorted", "sequence_mask", "sliding_window"]
+__all__ = ["adv_index", "argwhere", "expand_like", "fast_erf", "fast_exp", "fast_tanh", "matrix_set_diag", "reverse_sequence", "searchsorted",
+           "sequence_mask", "sliding_window", "unravel_index"]
 
 
 def sequence_mask(data, valid_length, mask_value=0, axis=0):
@@ -138,3 +139,65 @@ def _fast(name, exact):
 
 
 fast_exp, fast_tanh, fast_erf = _fast("fast_exp", "exp"), _fast("fast_tanh", "tanh"), _fast("fast_erf", "erf")
+
+
+def expand_like(a, shape_like, axis):
+    """The tensor with the shape of another one, its elements again and again along `axis`, a list of that one's dimensions.
+
+    Errors: ValueError for ranks that do not fit.
+    """
+    rank = len(shape_like.shape)
+    if len(axis) == rank and len(a.shape) == 1:  # one number
+        return te.compute(shape_like.shape, lambda *i: a(0), name="T_expand_like")
+    new = {d % rank for d in axis}
+    if len(new) + len(a.shape) != rank:
+        raise ValueError(f"expand_like: rank {len(a.shape)} and the axes {list(axis)} for a shape of rank {rank}\n  needs: an axis for each dimension that a has not")
+    return te.compute(shape_like.shape, lambda *i: a(*(at for d, at in enumerate(i) if d not in new)), name="T_expand_like")
+
+
+def unravel_index(indices, shape):
+    """Positions, counted row by row, as coordinates: [rank, n], of a number [rank].
+
+    indices   [n] or a number, integers
+    shape     [rank], integers, a tensor
+    """
+    rank = int(shape.shape[0])
+
+    def element(d, *at):
+        left, out = indices(*at), _core.const(0, indices.dtype)
+        for v in reversed(range(rank)):
+            extent = shape(v).astype(indices.dtype)
+            out = tir.if_then_else(d == v, left % extent, out)
+            left = left // extent
+        return out
+
+    return te.compute([rank, *indices.shape], element, name="T_unravel")
+
+
+def matrix_set_diag(data, diagonal, k=0, align="RIGHT_LEFT"):
+    """The matrices [..., m, n] with other values on a diagonal, or on those from k[0] to k[1].
+
+    diagonal   [..., length of the longest one]; of several [..., number, length], the uppermost first
+    k          0 the main one, positive ones above it
+    align      at which end the shorter ones above it, and those below it, begin in their rows: "RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"
+    Errors: ValueError for another align, and for k[0] above k[1].
+    """
+    low, high = (k, k) if isinstance(k, int) else (int(k[0]), int(k[-1]))
+    sides = str(align).split("_")
+    if len(sides) != 2 or not {*sides} <= {"LEFT", "RIGHT"} or low > high:
+        raise ValueError(f"matrix_set_diag: k = {k!r}, align = {align!r}\n  needs: k[0] <= k[1]; \"RIGHT_LEFT\", \"LEFT_RIGHT\", \"LEFT_LEFT\" or \"RIGHT_RIGHT\"")
+    (m, n), longest = data.shape[-2:], diagonal.shape[-1]
+
+    def element(*i):
+        *batch, row, column = i
+        d = column - row
+        along = tir.if_then_else(d >= 0, row, column)
+        if low == high:
+            value = diagonal(*batch, along)
+        else:
+            above = longest - tir.min(n - d, m) if sides[0] == "RIGHT" else 0
+            below = longest - tir.min(n, m + d) if sides[1] == "RIGHT" else 0
+            value = diagonal(*batch, high - d, along + tir.if_then_else(d >= 0, above, below))
+        return tir.if_then_else(tir.all(d >= low, d <= high), value, data(*i))
+
+    return te.compute(data.shape, element, name="T_matrix_set_diag")

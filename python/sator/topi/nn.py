@@ -9,6 +9,9 @@ def _pair(value, count=2):
     return list(value) if isinstance(value, (list, tuple)) else [value] * count
 
 
+__path__ = []  # TVM's modules below are found by sator.paths
+
+
 def _padding(padding, kernel, dilation):
     """Elements before and after each dimension; "SAME" keeps the size at stride 1, "VALID" adds none."""
     if not isinstance(padding, str):
