@@ -634,7 +634,7 @@ except tvm.TVMError as error:
         compile(code, "code", "exec")
         module = executable.jit()
         self.assertTrue(module.implements_function("main") and not module.implements_function("other"))
-        self.assertEqual((module.type_key, module.entry_func.name), ("library", "main"))
+        self.assertEqual((module.type_key, module["main"].name), ("library", "main"))
         self.assertIs(executable["vm_load_executable"](), executable)
         for refused in (module.get_source, lambda: module.import_module(module)):
             with self.assertRaisesRegex(sator.TVMError, "needs: "):

@@ -59,7 +59,7 @@ class Calls(unittest.TestCase):
         marked = sator.IRModule({"other": Two["twice"].with_attr("tir.is_entry_func", True).with_attr("global_symbol", "other"), "thrice": Two["thrice"]})
         private = sator.IRModule({"main": main, "thrice": Two["thrice"].without_attr("global_symbol")})
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "marked.so"
+            path = os.path.join(folder, "marked.so")
             sator.build(marked, target="llvm").export_library(path)
             for library in *(sator.build(mod, target="llvm") for mod in (Two["twice"], main, marked, private)), sator.runtime.load_module(path):
                 for call in (library, library["__tvm_main__"], library.entry_func, library[library.entry_name]):

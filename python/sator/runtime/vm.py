@@ -69,12 +69,14 @@ class BenchmarkResult:
 
     def __init__(self, results):
         self.results = tuple(results)
+        if not self.results or not all(isinstance(r, (int, float)) for r in self.results):
+            raise ValueError(f"BenchmarkResult: results = {results!r}\n  needs: durations in seconds, one or more")
 
-    mean = property(lambda self: statistics.fmean(self.results))
-    median = property(lambda self: statistics.median(self.results))
-    min = property(lambda self: min(self.results))
-    max = property(lambda self: max(self.results))
-    std = property(lambda self: statistics.pstdev(self.results))
+    mean = property(lambda self: statistics.fmean(self.results), doc="Their mean.")
+    median = property(lambda self: statistics.median(self.results), doc="Their median.")
+    min = property(lambda self: min(self.results), doc="The least one.")
+    max = property(lambda self: max(self.results), doc="The greatest one.")
+    std = property(lambda self: statistics.pstdev(self.results), doc="Their standard deviation, as of a whole population.")
 
     def __repr__(self):
         return "BenchmarkResult(" + ", ".join(f"{n}={getattr(self, n) * 1e6:.4g} us" for n in ("mean", "median", "min", "max")) + ")"
@@ -89,6 +91,8 @@ class Report:
     """
 
     def __init__(self, profile, costs=()):
+        if not isinstance(profile, _core.Profile):
+            raise TypeError(f"Report: {profile!r} is a {type(profile).__name__}\n  needs: what a machine measured\n  hint:  vm.profile(\"main\", ...)")
         self._profile, self._cost_tables = profile, list(costs[:1])
         self.total_us = profile.total_us
         self.cost = json.loads(costs[1]) if costs else None
@@ -271,11 +275,11 @@ class Module(_Runs):
         """
         names = list(self._program.signatures())
         found = self._program.marked_entries() or names
-        if len(found) == 1:
-            return found[0]
+        if len(found) <= 1:
+            return found[0] if found else "main"  # what nobody named is called main
         how_many = f"{len(names)} functions, and none" if found is names else f"{len(found)} functions marked as its entry, and not one"
-        example = "main" if "main" in names or not names else names[0]
-        raise TVMError(f"error: the module has {how_many} of them is what a call of the module runs\n  needs: the name of one of {', '.join(names) or 'none'}\n"
+        example = "main" if "main" in names else names[0]
+        raise TVMError(f"error: the module has {how_many} of them is what a call of the module runs\n  needs: the name of one of {', '.join(names)}\n"
                        f"  hint:  module[\"{example}\"](...), or func.with_attr(\"tir.is_entry_func\", True) before the build")
 
     def __call__(self, *args):
