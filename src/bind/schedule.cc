@@ -83,6 +83,7 @@ Value step_value(nb::handle o) {
     const NodeRef node = node_of(o);
     if (const auto* map = node.as<arith::IndexMap>()) return arith::IndexMapRef(map);
     if (const IntImm* i = node.as<IntImm>()) return i->value;
+    if (const auto* axis = node.as<tir::ThreadAxis>()) return axis->tag;
     if (const ExprNode* e = node.as<ExprNode>()) return Expr(e);
     return node;
   }

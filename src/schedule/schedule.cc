@@ -268,7 +268,8 @@ Expr Schedule::sampled(int64_t value) {
 
 void Schedule::evaluate(Expr& e) const {
   if (!e || sampled_.empty()) return;
-  const Expr known = substitute(e, sampled_);
+  Expr known = substitute(e, sampled_);
+  if (known != e && !as_int(known)) known = arith::Analyzer().simplify(known);
   if (known != e && vars_in(known).empty() && !as_int(known) && !known.as<FloatImm>())
     sator::fail({.what = text("with what was chosen, ", e, " is ", known),
                  .needs = "an expression that has a value",

@@ -3,8 +3,10 @@ import contextlib
 import io
 import unittest
 
+import numpy as np
+
 import sator
-from sator import tir
+from sator import te, tir
 from sator.script import ir as I, tir as T
 
 
@@ -106,6 +108,23 @@ class Steps(unittest.TestCase):
             self.assertEqual((sch.trace.as_python(), sch.mod.script()), (steps, text))
         sch.parallel(i)  # the handles go on
         self.assertEqual(sch.get(sch.get_sref(i)).kind, tir.ForKind.PARALLEL)
+
+    def test_arguments_of_other_kinds(self):
+        """Arithmetic on what was sampled, integers of NumPy, constants, axes of te."""
+        sch = tir.Schedule(matmul, seed=1)
+        i, j, k = sch.get_loops("C")
+        width = sch.sample_categorical([2, 4], [0.5, 0.5], decision=1)
+        outer, inner = sch.split(i, (None, width * 2))
+        sch.split(j, [np.int64(2), None, tir.IntImm("int32", 4)])
+        sch.bind(outer, te.thread_axis("blockIdx.x"))
+        sch.bind(inner, te.thread_axis((0, 8), "threadIdx.x"))
+        sch.annotate(k, "unrolled", width - 1)
+        loops = [sch.get(loop) for loop in sch.get_loops("C")]
+        self.assertEqual([int(loop.extent) for loop in loops], [8, 8, 2, 8, 4, 64])
+        self.assertEqual([loops[0].thread, loops[1].thread, int(loops[-1].annotations["unrolled"])], ["blockIdx.x", "threadIdx.x", 3])
+        again = tir.Schedule(matmul)
+        sch.trace.apply_to_schedule(again)
+        sator.ir.assert_structural_equal(again.mod, sch.mod)
 
     def test_a_copy_goes_its_own_way(self):
         sch = tir.Schedule(matmul, seed=5)
