@@ -182,10 +182,11 @@ def matrix_set_diag(data, diagonal, k=0, align="RIGHT_LEFT"):
     align      at which end the shorter ones above it, and those below it, begin in their rows: "RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"
     Errors: ValueError for another align, and for k[0] above k[1].
     """
-    low, high = (k, k) if isinstance(k, int) else (int(k[0]), int(k[-1]))
+    band = [k] if isinstance(k, int) else list(k) if isinstance(k, (list, tuple)) else []
     sides = str(align).split("_")
-    if len(sides) != 2 or not {*sides} <= {"LEFT", "RIGHT"} or low > high:
+    if not all(isinstance(d, int) for d in band) or band != sorted(band) or len(band) not in (1, 2) or len(sides) != 2 or not {*sides} <= {"LEFT", "RIGHT"}:
         raise ValueError(f"matrix_set_diag: k = {k!r}, align = {align!r}\n  needs: k[0] <= k[1]; \"RIGHT_LEFT\", \"LEFT_RIGHT\", \"LEFT_LEFT\" or \"RIGHT_RIGHT\"")
+    low, high = band[0], band[-1]
     (m, n), longest = data.shape[-2:], diagonal.shape[-1]
 
     def element(*i):
