@@ -134,7 +134,8 @@ class EmptyReduction {
     bool of_reduction = false, of_others = false;
     for (const Stmt& s : site_.around) {
       const For* loop = s.as<For>();
-      if (loop && !is_one(loop->extent) && uses_var(condition, *loop->var)) (first_.count(loop->var) ? of_reduction : of_others) = true;
+      if (loop && !is_one(loop->extent) && uses_var(condition, *loop->var))
+        (first_.count(loop->var) ? of_reduction : of_others) = true;
     }
     return of_reduction && !of_others ? bool_imm(true) : substitute(condition, first_);
   }

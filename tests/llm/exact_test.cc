@@ -16,7 +16,10 @@ void make_folder(const fs::path& folder, const std::vector<std::pair<std::string
   static const std::vector<std::byte> zeros(8);
   std::vector<SafeTensor> all;
   for (const auto& [name, dtype] : tensors)
-    all.push_back({.name = name, .dtype = dtype, .shape = {2}, .bytes = std::span(zeros).first(static_cast<size_t>(dtype.bits / 4))});
+    all.push_back({.name = name,
+                   .dtype = dtype,
+                   .shape = {2},
+                   .bytes = std::span(zeros).first(static_cast<size_t>(dtype.bits / 4))});
   fs::copy_file(example() / "config.json", folder / "config.json");
   if (!all.empty()) write_safetensors(folder / "model.safetensors", all);
 }

@@ -88,7 +88,7 @@ void emit_for(Emit& e, const tir::For& n) {
           .hint = "use a CPU schedule for this target"});
   llvm::Value* begin = wide_index_of(e, n.min);
   llvm::Value* end = does_not_wrap(n.min->dtype) ? wide_index_of(e, n.min + cast_to(n.min->dtype, n.extent))
-                                                  : e.b.CreateNSWAdd(begin, wide_index_of(e, n.extent));
+                                                 : e.b.CreateNSWAdd(begin, wide_index_of(e, n.extent));
   auto body = [&](llvm::Value* i) {
     set_loop_value(e, *n.var, i);
     run(e, n.body);

@@ -220,7 +220,9 @@ class IndexChecker {
     auto assert_within = [&](const Expr& least, const Expr& most) {
       const Expr above = le(int_imm(0, i64), least), below = lt(most, end);
       return make<AssertStmt>(
-          arith_.prove(above) ? below : arith_.prove(below) ? above : logical_and(above, below),
+          arith_.prove(above)   ? below
+          : arith_.prove(below) ? above
+                                : logical_and(above, below),
           string_imm(text("an index of ", buffer.name, " is out of range: ", index, " is not in [0, ", extent, ")")),
           make<Evaluate>(int_imm(0)));
     };

@@ -45,9 +45,9 @@ MaybeReason runs_never(const Schedule& s, const Move& move) {
   for (int at = move.loop; sites[at].loop() && !sites.is_above(at, move.block); at = sites[at].parent) {
     const For& loop = *sites[at].loop();
     if (analyzer.prove_ge(loop.extent, 1) || (!move.upward && places(*loop.var))) continue;
-    std::string needed = move.upward               ? "a loop of the block's consumers, of which it has none"
+    std::string needed = move.upward              ? "a loop of the block's consumers, of which it has none"
                          : move.producers.empty() ? "a loop of the block's producers, of which it has none"
-                                                   : "a loop over what the block's producers write";
+                                                  : "a loop over what the block's producers write";
     return refusal_at(s,
                       at,
                       text("loop ", loop.var->name, " may have no iteration, and the block would not run"),
