@@ -299,6 +299,9 @@ class FromFx(unittest.TestCase):
             (lambda c, a: c("getitem", c("sort", a, 0), 1), np.argsort(x, 0)),
             (lambda c, a: c("getattr", c("topk", a, 2, largest=False), "indices"), np.argsort(x)[:, :2]),
             (lambda c, a: c("pad", a, (1, 0, 0, 2), value=7), np.pad(x, ((0, 2), (1, 0)), constant_values=7)),
+            (lambda c, a: c("pad", a, (1, 0, 0, 1), mode="reflect"), np.pad(x, ((0, 1), (1, 0)), "reflect")),
+            (lambda c, a: c("pad", a, (2, 1), mode="replicate"), np.pad(x, ((0, 0), (2, 1)), "edge")),
+            (lambda c, a: c("pad", a, (2, 1), mode="circular"), np.pad(x, ((0, 0), (2, 1)), "wrap")),
             (lambda c, a: c("flip", a, [0, 1]), x[::-1, ::-1]),
             (lambda c, a: c("roll", a, (1, -1), (0, 1)), np.roll(x, (1, -1), (0, 1))),
             (lambda c, a: c("roll", a, 3), np.roll(x, 3)),
@@ -381,7 +384,7 @@ class FromFx(unittest.TestCase):
 
         for make, words in ((lambda c, a: c("rnn", a, op="call_module"), "the module LSTM has no converter"),
                             (lambda c, a: c("gelu", a, tanh=True), "gelu got an unexpected keyword argument 'tanh'"),
-                            (lambda c, a: c("pad", a, (1, 1), mode="reflect"), "mode is 'reflect'"),
+                            (lambda c, a: c("pad", a, (1, 1), mode="symmetric"), 'pad_mode "symmetric"'),
                             (lambda c, a: c("exp", a, out=a), "writes to a tensor that is given as out")):
             model, info = self.graph(make, (2, 2), modules={"rnn": LSTM()})
             with self.assertRaisesRegex(sator.TVMError, words):

@@ -129,7 +129,8 @@ DOCS = {
     "nn.leakyrelu": "x where it is positive, else alpha * x.",
     "nn.softmax": "exp(x) / sum(exp(x)) along the axis; sums of half precision are float32.\n\ndata   [...] floating\n→      the same shape and dtype",
     "nn.log_softmax": "x - log(sum(exp(x))) along the axis. →  the same shape and dtype",
-    "nn.pad": "data with elements around: pad_width has (before, after) of each axis. Errors: a pad_mode other than \"constant\".",
+    "nn.pad": "data with elements around: pad_width has (before, after) of each axis. pad_mode \"constant\" adds pad_value, \"edge\" (\"replicate\") the nearest element, \"reflect\" those "
+              "inside, mirrored at the ends, which are not repeated, \"circular\" the data from its other end. An empty axis has zeros around it. Errors: another pad_mode.",
     "nn.dropout": "(data, a mask of ones): the identity, as in inference.",
     "nn.cross_entropy_with_logits": "-sum(predictions * labels), divided by the batch where there is one. →  []",
     "nn.nll_loss": "-predictions[target] * weights[target] per target, 0 where it is ignore_index; \"mean\" divides by the sum of the weights used.\n\npredictions   [batch, classes, ...] "

@@ -199,6 +199,15 @@ Tensor compute_log_softmax(const SoftmaxAttrs& a, const TeInputs& in) {
 
 // ---- pad ----
 
+/// Elements around those of the data.
+///   constant         pad_value
+///   edge, replicate  the nearest element
+///   reflect          those inside, mirrored at the first and the last element, which are not repeated: of 1 2 3 the two before are 3 2
+///   circular         the data again from its other end: of 1 2 3 the two before are 2 3
+/// Widths may exceed the axis: then it is mirrored, or begins, again. A negative width cuts elements off. An axis that has no element to
+/// repeat has zeros around it.
+/// Errors: another mode; not two widths per axis.
+/// Source: numpy.pad's modes constant, edge, reflect, wrap; torch.nn.functional.pad calls the last replicate, reflect, circular.
 struct PadAttrs {
   Axes pad_width;  ///< before and after, axis by axis
   std::string pad_mode = "constant";
@@ -207,11 +216,29 @@ struct PadAttrs {
   }
 };
 
+/// Which of an axis of n elements stands at position i, which may be before the first or behind the last.
+using BeyondEnds = Expr (*)(const Expr& i, const Expr& n);
+
+Expr nearest(const Expr& i, const Expr& n) { return max(min(i, n - 1), dim(0)); }
+Expr mirrored(const Expr& i, const Expr& n) {
+  const Expr turn = (n - 1) * 2, at = floormod(i, max(turn, dim(1)));
+  return min(at, turn - at);
+}
+Expr around(const Expr& i, const Expr& n) { return floormod(i, max(n, dim(1))); }
+
+/// Null for a mode that there is not, and for "constant".
+BeyondEnds beyond_ends(const std::string& mode) {
+  if (mode == "edge" || mode == "replicate") return nearest;
+  if (mode == "reflect") return mirrored;
+  return mode == "circular" ? around : nullptr;
+}
+
 StructInfo infer_pad(const PadAttrs& a, const CallInfo& in) {
   const TensorInfo& x = in.tensor(0);
-  if (a.pad_mode != "constant")
-    in.fail(
-        {.what = text("pad_mode ", string_literal(a.pad_mode)), .needs = "\"constant\"", .hint = "pad with a value"});
+  if (a.pad_mode != "constant" && !beyond_ends(a.pad_mode))
+    in.fail({.what = text("pad_mode ", string_literal(a.pad_mode)),
+             .needs = "\"constant\", \"edge\", \"replicate\", \"reflect\" or \"circular\"",
+             .hint = "pad with a value"});
   if (static_cast<int>(a.pad_width.size()) != 2 * x.ndim)
     in.fail({.what = text(a.pad_width.size(), " pad widths for rank ", x.ndim),
              .needs = "two per axis",
@@ -232,9 +259,36 @@ RExpr build_pad(const OpDef& op, BoundArgs args) {
   return build_call(op, std::move(args));
 }
 
+Tensor pad_by_repeating(const Tensor& x, const Axes& before, const Axes& after, BeyondEnds beyond) {
+  arith::Analyzer arith;
+  std::vector<Expr> shape = x.shape();
+  for (size_t d = 0; d < shape.size(); ++d) shape[d] = arith.simplify(shape[d] + (before[d] + after[d]));
+  return te::compute(python_naming("PadInput"), shape, [&](const Indices& i) {
+    Indices at, repeated;
+    Expr inside = bool_imm(true), has_elements = bool_imm(true);
+    for (size_t d = 0; d < i.size(); ++d) {
+      const Expr n = x.shape()[d];
+      at.push_back(before[d] == 0 ? Expr(i[d]) : i[d] - before[d]);
+      if (before[d] <= 0 && after[d] <= 0) {
+        repeated.push_back(at.back());
+        continue;
+      }
+      repeated.push_back(beyond(at.back(), n));
+      if (before[d] > 0) inside = logical_and(inside, ge(i[d], dim(before[d])));
+      if (after[d] > 0) inside = logical_and(inside, lt(at.back(), n));
+      has_elements = arith.simplify(logical_and(has_elements, gt(n, dim(0))));
+    }
+    const Expr zero = constant(0, x.dtype());
+    Expr outside = is_zero(has_elements) ? zero : x(repeated);
+    if (!is_one(has_elements) && !is_zero(has_elements)) outside = if_then_else(has_elements, outside, zero);
+    return is_one(inside) ? x(at) : if_then_else(inside, x(at), outside);
+  });
+}
+
 Tensor compute_pad(const PadAttrs& a, const TeInputs& in) {
   Axes before, after;
   for (size_t i = 0; i < a.pad_width.size(); ++i) (i % 2 ? after : before).push_back(a.pad_width[i]);
+  if (const BeyondEnds beyond = beyond_ends(a.pad_mode)) return pad_by_repeating(in.tensor(0), before, after, beyond);
   Expr value = in.is_tensor(1) ? in.tensor(1)({}) : cast_to(in.tensor(0).dtype(), in.scalar(1));
   return pad(in.tensor(0), before, after, value);
 }

@@ -770,6 +770,13 @@ for shape, axis, dtype in [((3, 4), 1, "int32"), ((2, 3, 2), None, "int8"), ((4,
 for shape, dtype, low, high in [((7,), "int8", -5, 200), ((7,), "uint8", -5, 10), ((2, 3), "uint8", 3, 1000), ((5,), "int16", -70000, 70000), ((3,), "int64", -2, 2)]:
     x = array(shape, 0 if dtype == "uint8" else -128, 127, dtype)
     case("clip", f"x0, {low}, {high}", [x], np.clip(x.astype("int64"), low, high).astype(dtype))
+NUMPYS_MODES = {"edge": "edge", "replicate": "edge", "reflect": "reflect", "circular": "wrap"}
+for shape, widths, dtype in [((3, 4), (1, 0, 2, 3), "float32"), ((5,), (7, 12), "float32"), ((1, 3), (2, 2, 0, 1), "int8"), ((2, 1, 3), (0, 0, 1, 0, 0, 5), "int64"), ((2, 0), (1, 2, 0, 0), "float32"),
+                             ((20, 40), (3, 1, 5, 2), "int32")]:
+    pairs = [widths[2 * d:2 * d + 2] for d in range(len(shape))]
+    for ours, numpys in NUMPYS_MODES.items():
+        x = array(shape, -9, 9, dtype)
+        case("nn.pad", f'x0, {widths}, pad_mode="{ours}"', [x], np.pad(x, pairs, numpys))
 
 with open(Path(__file__).with_name("op_cases.jsonl"), "w") as out:
     for line in lines:

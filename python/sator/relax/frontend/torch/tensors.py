@@ -132,14 +132,12 @@ def _prod(reader, x, dim=None, keepdim=False, dtype=None):
 
 @converter("pad", method=False)
 def pad(reader, x, pad, mode="constant", value=None):
-    """`pad` has (before, after) of the last dimension, then of the one before it. Errors: a mode other than "constant"."""
-    if mode != "constant":
-        raise TVMError(f"error: pad: mode is {mode!r}\n  needs: \"constant\"\n  hint:  give a converter in call_function_map")
+    """`pad` has (before, after) of the last dimension, then of the one before it."""
     pairs = [list(pad[i:i + 2]) for i in range(0, len(pad), 2)]
     if any(p < 0 for pair in pairs for p in pair):
         raise TVMError(f"error: pad: {list(pad)} takes elements away\n  needs: numbers from 0 on\n  hint:  a slice takes elements away")
     widths = [0, 0] * (rank(x) - len(pairs)) + [p for pair in reversed(pairs) for p in pair]
-    return relax.op.nn.pad(x, widths, pad_value=value or 0)
+    return relax.op.nn.pad(x, widths, pad_value=value or 0, pad_mode=mode)
 
 
 @converter("flip")
