@@ -22,11 +22,17 @@ struct Tile {
   int64_t rows, columns;
 };
 
+/// Elements of a vector of the block's sums. Narrow sums are made in 32 bits.
+int64_t lanes_of_sums(const Schedule& s, const BlockHandle& block, const target::CpuLevel& level) {
+  return vector_lanes(level, std::max<int>(32, s.get(block).writes[0]->buffer->dtype.bits));
+}
+
 /// A tile of many rows: two vectors of columns where there are 16 registers, four where there are 32, which needs the
 /// fewest loads per multiplication while the rows' strides, often multiples of 4 KB, still fit the ways of the L1 cache.
-/// `sums` of each element share the registers.
-Tile tile_of_many(const target::CpuLevel& level, std::optional<int64_t> columns, int64_t sums) {
-  int64_t lanes = vector_lanes(level, 32), vectors = level.vector_registers >= 32 && sums == 1 ? 4 : 2;
+///   lanes  elements of a vector
+///   sums   of each element, which share the registers
+Tile tile_of_many(const target::CpuLevel& level, std::optional<int64_t> columns, int64_t lanes, int64_t sums) {
+  const int64_t vectors = level.vector_registers >= 32 && sums == 1 ? 4 : 2;
   int64_t width = lanes * vectors;
   if (width > kPanel && !(columns && *columns % width == 0)) width = kPanel;
   return {level.vector_registers * 3 / 4 / (width / lanes) / sums, width};
@@ -35,10 +41,10 @@ Tile tile_of_many(const target::CpuLevel& level, std::optional<int64_t> columns,
 /// One row alone has few sums; it takes as many columns as keep the multipliers busy: eight vectors. With sums of groups it takes
 /// one panel: codes and scales of several at once are more streams than memory is read in at full speed (Zen 5, a Llama of
 /// 1.24 B parameters in int4: 56 tokens/s with two panels, 60 with one).
-Tile tile_of_one(const target::CpuLevel& level, std::optional<int64_t> columns, int64_t sums) {
+Tile tile_of_one(std::optional<int64_t> columns, int64_t lanes, int64_t sums) {
   int64_t width = kPanel;
   if (sums > 1) return {1, width};
-  for (int64_t w = 8 * vector_lanes(level, 32); columns && w > kPanel; w /= 2) {
+  for (int64_t w = 8 * lanes; columns && w > kPanel; w /= 2) {
     if (*columns % w == 0 && *columns / w >= 2) return {1, w};
   }
   return {1, width};
@@ -46,15 +52,16 @@ Tile tile_of_one(const target::CpuLevel& level, std::optional<int64_t> columns, 
 
 /// A few rows, at most two tiles of them, so that a code is cut out of its word twice at most. All kFewRows in one tile would
 /// fit the registers too, but every height of a tile is code of its own, and that doubles the time of compilation.
-Tile tile_of_few(const target::CpuLevel& level, int64_t sums) {
-  return {(kFewRows + 1) / 2 / sums, vector_lanes(level, 32) * (level.vector_registers >= 32 ? 2 : 1)};
+Tile tile_of_few(const target::CpuLevel& level, int64_t lanes, int64_t sums) {
+  return {(kFewRows + 1) / 2 / sums, lanes * (level.vector_registers >= 32 ? 2 : 1)};
 }
 
-/// For so many rows; `sums` as in tile_of_many.
-Tile tile_of(const target::CpuLevel& level, std::optional<int64_t> rows, std::optional<int64_t> columns, int64_t sums) {
-  return rows == 1       ? tile_of_one(level, columns, sums)
-         : are_few(rows) ? tile_of_few(level, sums)
-                         : tile_of_many(level, columns, sums);
+/// For so many rows; `lanes` and `sums` as in tile_of_many.
+Tile tile_of(const target::CpuLevel& level, std::optional<int64_t> rows, std::optional<int64_t> columns, int64_t lanes,
+             int64_t sums) {
+  return rows == 1       ? tile_of_one(columns, lanes, sums)
+         : are_few(rows) ? tile_of_few(level, lanes, sums)
+                         : tile_of_many(level, columns, lanes, sums);
 }
 
 constexpr int64_t kTilesInBlock = 8;  // tiles of rows that one thread takes at least
@@ -87,6 +94,50 @@ void make_panel_wise(Schedule& s, const BlockHandle& operand, int64_t group, con
   std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, group)});
   reorder(s, std::vector<Loop>{columns[0], ks[0], columns[1], ks[1]});
   vectorize(s, fuse(s, std::vector<Loop>{columns[1], ks[1]}));
+}
+
+/// Which read of a product is the right operand: it follows the columns.
+std::optional<int64_t> read_of_right(const Block& product) {
+  for (size_t r = 0; r < product.reads.size(); ++r)
+    for (const RangeRef& range : product.reads[r]->region)
+      if (uses_var(range->min, *product.iter_vars[1]->var) && product.reads[r]->buffer != product.writes[0]->buffer)
+        return static_cast<int64_t>(r);
+  return {};
+}
+
+/// Whether the rows of a right operand [k, j] lie a multiple of 4 KB apart, and are read often enough that a copy of it pays. Then the
+/// lines of a panel share the few sets of each cache that have such addresses.
+bool packing_pays(const Block& product) {
+  constexpr int64_t kWay = 4096, kLeastReuse = 64, kDeep = 64;
+  const auto rows = as_int(product.iter_vars[0]->dom->extent), depth = as_int(product.iter_vars[2]->dom->extent);
+  const std::optional<int64_t> read = read_of_right(product);
+  if (!read || !rows || *rows < kLeastReuse || !depth || *depth < kDeep) return false;
+  const Buffer& right = *product.reads[static_cast<size_t>(*read)]->buffer;
+  const auto columns = right.shape.size() == 2 ? as_int(right.shape[1]) : std::nullopt;
+  const auto own_columns = as_int(product.iter_vars[1]->dom->extent);
+  return columns && columns == own_columns && right.strides.empty() && *columns % kPanel == 0 &&
+         *columns * right.dtype.bytes() % kWay == 0;
+}
+
+/// The right operand [k, j] in panels [j / 32][k][32], made before the product. The block that makes it.
+BlockHandle pack_right(Schedule& s, const BlockHandle& product) {
+  const BlockHandle pack = cache_read(s,
+                                      product,
+                                      BufferSelector{false, *read_of_right(s.get(product))},
+                                      std::string("global"),
+                                      std::vector<BlockHandle>{});
+  auto panels = [](const std::vector<VarRef>& i) {
+    return std::vector<Expr>{floordiv(i[1], kPanel), i[0], floormod(i[1], kPanel)};
+  };
+  const DType index = s.get(pack).iter_vars[0]->var->dtype;
+  transform_layout(
+      s, pack, BufferSelector{true, int64_t{0}}, arith::index_map(2, panels, index), schedule::Value(), false);
+  const std::vector<Loop> loops = get_loops(s, pack);
+  const std::vector<Loop> columns = schedule::split(s, loops[1], Factors{std::nullopt, factor(loops[1], kPanel)});
+  reorder(s, std::vector<Loop>{columns[0], loops[0], columns[1]});
+  vectorize(s, columns[1]);
+  parallel(s, columns[0]);
+  return pack;
 }
 
 /// Rows of the left operand, where a tile of them begins.
@@ -200,7 +251,7 @@ void schedule_deep_product(Schedule& s, const BlockHandle& block, const target::
   BlockHandle last = block_that_stores(s, block, 2);
   std::vector<Loop> loops = get_loops(s, block);
   Loop i = loops[0], j = loops[1], k = loops[2];
-  Tile tile = tile_of(level, rows, as_int(s.get(j).extent), 1);
+  Tile tile = tile_of(level, rows, as_int(s.get(j).extent), lanes_of_sums(s, block, level), 1);
   const int64_t vector = std::min(tile.columns, kPanel), group = std::max(tile.columns, kPanel);
   std::vector<Loop> js = schedule::split(
       s,
@@ -253,12 +304,14 @@ std::optional<int64_t> most_rows(const Schedule& s, const BlockHandle& product) 
 void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::CpuLevel& level) {
   const BlockHandle &block = plan.product, &operand = plan.operand;
   inline_all(s, {operand, plan.left, plan.partial});
-  BlockHandle last = block_that_stores(s, block, 1 + (operand ? 1 : 0) + (plan.left ? 1 : 0) + (plan.partial ? 1 : 0));
+  if (plan.packs_right) pack_right(s, block);
+  const size_t made = (operand ? 1 : 0) + (plan.left ? 1 : 0) + (plan.partial ? 1 : 0) + (plan.packs_right ? 1 : 0);
+  BlockHandle last = block_that_stores(s, block, 1 + made);
   std::vector<Loop> loops = get_loops(s, block);
   Loop i = loops[0], j = loops[1], k = loops[2];
   auto rows = most_rows(s, block), columns = as_int(s.get(j).extent);
   const int64_t sums = plan.partial ? 2 : 1;
-  const Tile tile = tile_of(level, rows, columns, sums);
+  const Tile tile = tile_of(level, rows, columns, lanes_of_sums(s, block, level), sums);
   const int64_t vector = std::min(tile.columns, kPanel), group = std::max(tile.columns, kPanel);
 
   // Groups of panels, the tile's share of a group, vectors of a tile, lanes.
@@ -326,6 +379,7 @@ MaybeReason schedule_product(Schedule& s, const target::CpuLevel& level) {
   }
   const bool deep = is_deep(s, plan);
   if (!deep && !are_few(most_rows(s, product))) plan.left = operand_block(s, product, Side::left);
+  plan.packs_right = !deep && !plan.operand && !are_few(most_rows(s, product)) && packing_pays(block);
   try {
     if (deep)
       schedule_deep_product(s, product, level);

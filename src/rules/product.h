@@ -22,6 +22,8 @@ struct ProductPlan {
   /// What the product sums, where that are sums themselves, of groups of k: P[i, j, g] += A[i, k] * B[j, k], with `k_group`
   /// and `operand` for this block; the product itself goes over the groups. Null otherwise.
   schedule::BlockHandle partial;
+  /// The right operand, which nobody makes, is laid out in panels before: its rows lie so far apart that they share ways of caches.
+  bool packs_right = false;
 };
 
 /// The most rows of the product that the function is called with; nothing where there is no bound.
