@@ -94,6 +94,7 @@ class Nest {
 
   const std::vector<Axis>& axes() const { return axes_; }
   const std::vector<Ref<const BufferLoad>>& loads() const { return loads_; }
+  int64_t result_bytes() const { return results_[0]->dtype.bytes(); }
   Step of_result(const Axis& a) const { return step_of(indices_, results_[0], a.var); }
   /// The dimension of the result that the iterator is; nothing where none is.
   std::optional<size_t> dimension_in_result(const Axis& a) const {
@@ -270,7 +271,9 @@ void schedule_copy(Schedule& s, const Nest& nest) {
     return;
   }
   std::vector<Loop> order = loops_of(nest.axes(), v);
-  const int64_t lanes = width_of(v->extent, 16, 16).elements;
+  // A vector of bytes is as wide as one of floats.
+  const int64_t most = nest.some(*v, Step::far) ? kTile : kTile * std::max<int64_t>(1, 4 / nest.result_bytes());
+  const int64_t lanes = width_of(v->extent, most, most).elements;
   std::vector<Loop> vs =
       order.empty()
           ? schedule::split(
@@ -326,11 +329,18 @@ const Axis* shared_along(const Nest& nest, const Axis& v) {
   return u;
 }
 
+/// Elements of a vector of what the block writes.
+int64_t lanes_of_result(const Schedule& s, const BlockHandle& block, const target::CpuLevel& level) {
+  return vector_lanes(level, s.get(block).writes[0]->buffer->dtype.bits);
+}
+
 /// Tiles of u x v, whose sums stay in registers over the whole reduction. u may be null.
 void schedule_tile(Schedule& s, const BlockHandle& block, const Nest& nest, const Axis& v, const Axis* u,
                    const target::CpuLevel& level) {
-  const int64_t lanes = vector_lanes(level, 32);
-  const int64_t width = width_of(v.extent, (u ? 2 : 4) * lanes, lanes).elements;
+  const int64_t lanes = lanes_of_result(s, block, level);
+  // Alone, a tile reads as much of a row at once as has few rows' begins: 64 elements at least.
+  const int64_t most = u ? 2 * lanes : std::max<int64_t>(4 * lanes, 64);
+  const int64_t width = width_of(v.extent, most, lanes).elements;
   const int64_t vector = std::min(width, lanes);
   const int64_t registers = level.vector_registers * 3 / 4 / std::max<int64_t>(1, width / lanes);
   const int64_t rows = !u               ? 1
@@ -457,19 +467,8 @@ void schedule_packed(Schedule& s, const BlockHandle& block, const Nest& nest, co
 
 // ---- A reduction whose vector lies along what is reduced ----
 
-/// Partial results along a reduction: four vectors of 16, or up to seven where these leave no rest, 16 of a short one. A vector with a
-/// rest asks for each lane.
-int64_t lanes_along(const Axis& r) {
-  constexpr int64_t kVector = 16, kVectors = 4;
-  if (!r.at_least(256)) return kVector;
-  if (r.extent && *r.extent % kVector == 0 && *r.extent % (kVectors * kVector) != 0)
-    for (int64_t vectors : {7, 6, 5, 3, 2})
-      if (*r.extent / kVector % vectors == 0) return vectors * kVector;
-  return kVectors * kVector;
-}
-
 void schedule_lanes(Schedule& s, const BlockHandle& block, const Nest& nest, const Axis& r) {
-  const int64_t lanes = lanes_along(r);
+  const int64_t lanes = lanes_along(r.extent);
   std::vector<Loop> order = loops_of(nest.spatial());
   const std::vector<Loop> outer = order, sums = loops_of(nest.reductions(), &r);
   std::vector<Loop> rs = schedule::split(s, r.loop, Factors{std::nullopt, factor(r.loop, lanes)});
@@ -479,9 +478,12 @@ void schedule_lanes(Schedule& s, const BlockHandle& block, const Nest& nest, con
   // The rest of a sum that is not whole vectors runs under a condition.
   const bool has_rest = !r.extent || *r.extent % lanes != 0;
   const BlockHandle partial = rfactor(s, rs[1], -1, has_rest);
+  const BlockHandle folded = fold_lanes(s, block, lanes);
   if (!outer.empty()) {
-    const Loop at = parallel_outer(s, outer);
-    compute_at(s, partial, get_loops(s, block)[0] == at ? at : get_loops(s, block)[0], true);
+    parallel_outer(s, outer);
+    const Loop at = get_loops(s, block)[0];
+    if (folded) compute_at(s, folded, at, true);
+    compute_at(s, partial, at, true);
   }
   for (const BufferSelector& result : results_of(s, partial)) set_scope(s, partial, result, std::string("local"));
   std::vector<Loop> own = get_loops(s, partial);
@@ -506,6 +508,7 @@ void schedule_lanes(Schedule& s, const BlockHandle& block, const Nest& nest, con
     for (size_t i = 0; i < b.iter_vars.size() && !first_sum; ++i)
       if (b.iter_vars[i]->kind == IterKind::reduce && uses_var(s.realize(partial).values[i], *l)) first_sum = l;
   if (first_sum) decompose_reduction(s, partial, first_sum);
+  if (folded) schedule_folded(s, folded);
 }
 
 /// The largest divisor of the extent from `least` to `most`, of whole vectors if there is one; `most` where there is none.
@@ -540,8 +543,9 @@ BlockHandle cut_in_parts(Schedule& s, const Nest& nest) {
   const bool is_flat = order.size() == 1;
   if (!is_flat) reorder(s, order);
   const Loop k = outer.size() == 1 ? outer[0].loop : fuse(s, loops_of(outer));
+  const int64_t most_of_parts = std::max<int64_t>(1, extent / kEnoughParts);
   const int64_t part = is_flat ? part_of(outer[0].extent, kPartOfSum / 8, kPartOfSum)
-                               : part_of(extent, 1, std::max<int64_t>(1, extent / kEnoughParts));
+                               : part_of(extent, most_of_parts / 8, most_of_parts);
   return rfactor(s, schedule::split(s, k, Factors{std::nullopt, factor(k, part)})[0], 0);
 }
 
@@ -555,7 +559,7 @@ bool has_few_results(const Nest& nest) {
 
 void schedule_reduction(Schedule& s, const BlockHandle& block, const Nest& nest, const target::CpuLevel& level) {
   constexpr double kGoodUse = 0.75;
-  const int64_t lanes = vector_lanes(level, 32);
+  const int64_t lanes = lanes_of_result(s, block, level);
   const Axis* v = nest.along_result();
   if (v && !v->at_least(kShortVector)) v = nullptr;
   auto tile = [&] { schedule_tile(s, block, nest, *v, shared_along(nest, *v), level); };
@@ -580,6 +584,39 @@ void schedule_reduction(Schedule& s, const BlockHandle& block, const Nest& nest,
 }
 
 }  // namespace
+
+int64_t lanes_along(std::optional<int64_t> extent) {
+  constexpr int64_t kVectors = 4, kLong = 256;
+  if (extent && *extent < kLong) return kLanes;
+  if (extent && *extent % kLanes == 0 && *extent % (kVectors * kLanes) != 0)
+    for (int64_t vectors : {7, 6, 5, 3, 2})
+      if (*extent / kLanes % vectors == 0) return vectors * kLanes;
+  return kVectors * kLanes;
+}
+
+BlockHandle fold_lanes(Schedule& s, const BlockHandle& block, int64_t lanes) {
+  if (lanes == kLanes) return nullptr;
+  const Loop lane = get_loops(s, block).back();
+  return rfactor(s, schedule::split(s, lane, Factors{std::nullopt, factor(lane, kLanes)})[1], -1);
+}
+
+void schedule_folded(Schedule& s, const BlockHandle& folded) {
+  for (const BufferSelector& result : results_of(s, folded)) set_scope(s, folded, result, std::string("local"));
+  const BlockRealize& realize = s.realize(folded);
+  // rfactor's first iterator is the lane; what is reduced goes over vectors.
+  Loop lane = nullptr, vectors = nullptr;
+  for (const Loop& l : get_loops(s, folded)) {
+    if (uses_var(realize.values[0], *l)) lane = l;
+    for (size_t i = 0; i < realize.values.size(); ++i)
+      if (realize.block->iter_vars[i]->kind == IterKind::reduce && uses_var(realize.values[i], *l)) vectors = l;
+  }
+  if (!lane || !vectors)
+    s.fail({.what = "folded lanes have other loops", .needs = "a loop over lanes and one over vectors"});
+  reorder(s, std::vector<Loop>{vectors, lane});
+  vectorize(s, lane);
+  unroll(s, vectors);
+  decompose_reduction(s, folded, vectors);
+}
 
 bool lies_along_last_iterator(const Block& block) {
   bool along = !block.iter_vars.empty();

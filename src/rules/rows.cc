@@ -17,8 +17,8 @@ using namespace tir;
 
 namespace {
 
-constexpr int64_t kLanes =
-    16;  // partial results of a reduction, at every level: the order of the sum does not depend on it
+constexpr int64_t kFewLongRows = 16,
+                  kLongRow = 16384;  // 64 KiB of floats: fewer rows of more elements are cut in parts
 
 bool is_reduction(const Block& block) {
   return block.init && !block.iter_vars.empty() && block.iter_vars.back()->kind == IterKind::reduce &&
@@ -49,6 +49,13 @@ bool has_loop(const Schedule& s, const BlockHandle& block, size_t iterator) {
                              [&](int loop) { return uses_var(value, *s.sites()[loop].loop()->var); });
 }
 
+/// What the block visits for one value of its first iterator; 0 where an extent is symbolic.
+int64_t elements_of_row(const Block& block) {
+  int64_t elements = 1;
+  for (size_t i = 1; i < block.iter_vars.size(); ++i) elements *= as_int(block.iter_vars[i]->dom->extent).value_or(0);
+  return elements;
+}
+
 /// Why the blocks are no row-wise program; nothing if they are.
 MaybeReason not_row_wise(const Schedule& s, const std::vector<BlockHandle>& blocks) {
   Expr rows;
@@ -68,6 +75,11 @@ MaybeReason not_row_wise(const Schedule& s, const std::vector<BlockHandle>& bloc
       return Reason{.what = text("block ", b->text, " has other rows than the first block"),
                     .needs = "blocks over the same rows"};
     rows = extent;
+    if (block.init && as_int(extent).value_or(kFewLongRows) < kFewLongRows && elements_of_row(block) >= kLongRow)
+      return Reason{
+          .what =
+              text("block ", b->text, " reduces ", elements_of_row(block), " elements for each of ", extent, " rows"),
+          .needs = text("at least ", kFewLongRows, " rows, or fewer than ", kLongRow, " elements")};
     if (block.init && !is_reduction(block))
       return Reason{.what = text("block ", b->text, " reduces over more than its last axis"),
                     .needs = "a reduction over the last axis"};
@@ -98,31 +110,41 @@ Loop reduction_loop(Schedule& s, const BlockHandle& block) {
   return loop_of(s, block, [&](size_t i) { return b.iter_vars[i]->kind == IterKind::reduce; });
 }
 
-/// A reduction in two blocks: one partial result per lane, then their combination.
+/// A reduction in blocks: partial results for each lane, one vector of them where there were several, then their combination.
 struct ByLanes {
-  BlockHandle partial, combined;  ///< `partial` is null where the reduction stays one block
+  BlockHandle partial, folded, combined;  ///< `partial` is null where the reduction stays one block
 };
 
 ///   uneven   also where the row is not whole vectors
 ByLanes by_lanes(Schedule& s, const BlockHandle& block, bool uneven) {
   Loop k = get_loops(s, block).back();
   auto extent = as_int(s.get(k).extent);
-  if (extent && *extent <= kLanes) return {nullptr, block};
-  if (!uneven && (!extent || *extent % kLanes != 0)) return {nullptr, block};
-  std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, kLanes)});
-  return {rfactor(s, ks[1], -1, !extent || *extent % kLanes != 0), block};
+  if (extent && *extent <= kLanes) return {nullptr, nullptr, block};
+  if (!uneven && (!extent || *extent % kLanes != 0)) return {nullptr, nullptr, block};
+  int64_t lanes = extent ? lanes_along(extent) : kLanes;
+  if (!uneven && *extent % lanes != 0) lanes = kLanes;
+  std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, lanes)});
+  const BlockHandle partial = rfactor(s, ks[1], -1, !extent || *extent % lanes != 0);
+  return {partial, fold_lanes(s, block, lanes), block};
 }
 
+/// Which block's loop over rows the others go into: the first one's, which the others follow, or the last one's, which they precede. The
+/// first takes blocks with results of their own, the last those of which a rest is read.
+enum class Into : uint8_t { first, last };
+
 /// The rows of these blocks, one after the other.
-MaybeReason schedule_row_wise(Schedule& s, const std::vector<BlockHandle>& blocks, bool uneven) {
+MaybeReason schedule_row_wise(Schedule& s, const std::vector<BlockHandle>& blocks, bool uneven, Into into) {
   try {
     std::vector<ByLanes> reductions;
     for (const BlockHandle& b : blocks) {
       if (s.get(b).init) reductions.push_back(by_lanes(s, b, uneven));
     }
     std::vector<BlockHandle> all = leaf_blocks(s);
-    Loop row = get_loops(s, all[0])[0];
-    for (size_t i = 1; i < all.size(); ++i) reverse_compute_at(s, all[i], row, true);
+    Loop row = get_loops(s, into == Into::first ? all.front() : all.back())[0];
+    if (into == Into::first)
+      for (size_t i = 1; i < all.size(); ++i) reverse_compute_at(s, all[i], row, true);
+    else
+      for (size_t i = all.size() - 1; i-- > 0;) compute_at(s, all[i], row, true);
     for (const BlockHandle& b : all) {
       if (!s.get(b).init) vectorize_last(s, b);
     }
@@ -133,10 +155,13 @@ MaybeReason schedule_row_wise(Schedule& s, const std::vector<BlockHandle>& block
           set_scope(s, r.partial, BufferSelector{true, static_cast<int64_t>(i)}, std::string("local"));
         // The first iterator of rfactor's block is the lane.
         Loop lane = loop_of(s, r.partial, [](size_t i) { return i == 0; }), k = reduction_loop(s, r.partial);
-        reorder(s, std::vector<Loop>{k, lane});
-        vectorize(s, lane);
+        const std::vector<Loop> lanes = schedule::split(s, lane, Factors{std::nullopt, factor(lane, kLanes)});
+        reorder(s, std::vector<Loop>{k, lanes[0], lanes[1]});
+        unroll(s, lanes[0]);
+        vectorize(s, lanes[1]);
         decompose_reduction(s, r.partial, k);
       }
+      if (r.folded) schedule_folded(s, r.folded);
       Loop k = reduction_loop(s, r.combined);
       if (r.partial) unroll(s, k);
       decompose_reduction(s, r.combined, k);
@@ -153,10 +178,13 @@ MaybeReason schedule_rows(Schedule& s, const target::CpuLevel&) {
   inline_cheap(s);
   const std::vector<BlockHandle> blocks = leaf_blocks(s);
   if (MaybeReason reason = not_row_wise(s, blocks)) return reason;
-  Schedule with_tails = s;
-  if (schedule_row_wise(with_tails, blocks, true)) return schedule_row_wise(s, blocks, false);
-  s = std::move(with_tails);
-  return {};
+  for (const Into into : {Into::first, Into::last}) {
+    Schedule with_tails = s;
+    if (schedule_row_wise(with_tails, blocks, true, into)) continue;
+    s = std::move(with_tails);
+    return {};
+  }
+  return schedule_row_wise(s, blocks, false, Into::first);
 }
 
 }  // namespace sator::rules

@@ -176,6 +176,30 @@ TEST(CpuRules, RowsThatAreNotWholeVectors) {
   }
 }
 
+// Of what the last vector has too, a second sum is made.
+TEST(CpuRules, RowsThatAreNotWholeVectorsReduceTwice) {
+  for (const int64_t length : {37, 301}) {
+    const tir::PrimFuncRef rows = centred_rows(0, length);
+    EXPECT_NE(scheduled(rows, target::cpu_level("avx512")).trace.find("init_follows=True"), std::string::npos);
+    expect_same(rows, "rows", {1, 3, 17}, false);
+  }
+}
+
+// Several vectors of partial sums, which become one.
+TEST(CpuRules, LongRows) {
+  for (const int64_t length : {256, 512, 336}) expect_same(sums_of_rows(0, length), "rows", {1, 3, 17});
+}
+
+// 64 KiB of a row: it is cut in parts, which run in parallel.
+TEST(CpuRules, FewRowsOfManyElementsAreCut) {
+  const target::CpuLevel& level = target::cpu_level("avx512");
+  EXPECT_EQ(scheduled(sums_of_rows(1, 16384), level).rule, "anything");
+  EXPECT_EQ(scheduled(sums_of_rows(15, 16384), level).rule, "anything");
+  EXPECT_EQ(scheduled(sums_of_rows(16, 16384), level).rule, "rows");
+  EXPECT_EQ(scheduled(sums_of_rows(1, 16383), level).rule, "rows");
+  EXPECT_EQ(scheduled(sums_of_rows(0, 16384), level).rule, "rows");
+}
+
 // The rows, or what one of them sums, have no loop around the block that somebody made of it.
 TEST(CpuRules, RowsInABlockOfSomebody) {
   for (const size_t loop : {0, 1}) {

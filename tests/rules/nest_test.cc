@@ -101,6 +101,14 @@ TEST(Nest, MeansTheSame) {
            // Few results: cut into parts.
            Case{"4500, 8", "RS", "A: T.Buffer((4500, 8)), C: T.Buffer((8,))", "C[v1] = C[v1] + A[v0, v1]"},
            Case{"70, 71", "RR", "A: T.Buffer((70, 71)), C: T.Buffer((1,))", "C[0] = C[0] + A[v0, v1]"},
+           Case{"1, 8209", "SR", "A: T.Buffer((1, 8209)), C: T.Buffer((1,))", "C[v0] = C[v0] + A[v0, v1]"},
+           // Several vectors of partial results, folded to one: whole, three of them, with a rest.
+           Case{"3, 512", "SR", "A: T.Buffer((3, 512)), C: T.Buffer((3,))", "C[v0] = C[v0] + A[v0, v1]"},
+           Case{"3, 336", "SR", "A: T.Buffer((3, 336)), C: T.Buffer((3,))", "C[v0] = C[v0] + A[v0, v1]"},
+           Case{"2, 3, 301",
+                "SSR",
+                "A: T.Buffer((2, 3, 301)), C: T.Buffer((2, 3))",
+                "C[v0, v1] = C[v0, v1] + A[v0, v1, v2]"},
            // Without a reduction: transposed, strided, flat.
            Case{"33, 18", "SS", "A: T.Buffer((18, 33)), C: T.Buffer((33, 18))", "C[v0, v1] = A[v1, v0]"},
            Case{"3, 17", "SS", "A: T.Buffer((3, 40)), C: T.Buffer((3, 17))", "C[v0, v1] = A[v0, v1 * 2 + 1]"},
