@@ -48,6 +48,155 @@ RExpr argsorted(const RExpr& rows, int64_t rank, std::vector<Expr> shape) {
                      {tensor_info(std::move(shape), i64)});
 }
 
+/// A line as `count` parts of `length` elements, and the `rest` behind them.
+struct LineParts {
+  int64_t count, length, rest;
+};
+constexpr int64_t kLongSearch = 8192;  // elements of a line that is searched in parts
+constexpr int64_t kPartOfSearch = 1024;
+
+/// One axis in parts of kPartOfSearch, several in rows of their last one. Nothing where a line is short, or its extents are symbolic.
+std::optional<LineParts> parts_of(const std::vector<Expr>& extents) {
+  constexpr int64_t kShortest = 64;
+  const auto last = as_int(extents.back());
+  int64_t rows = 1;
+  for (size_t d = 0; d + 1 < extents.size(); ++d) {
+    const auto n = as_int(extents[d]);
+    if (!n || *n > max_int(i32)) return {};
+    rows = std::min(rows * *n, max_int(i32));
+  }
+  if (!last || *last > max_int(i32) || rows * *last > max_int(i32) || rows * *last < kLongSearch) return {};
+  if (extents.size() == 1) return LineParts{*last / kPartOfSearch, kPartOfSearch, *last % kPartOfSearch};
+  return *last >= kShortest && rows > 1 ? std::optional(LineParts{rows, *last, 0}) : std::nullopt;
+}
+
+/// Where the extreme of each line along some axes stands.
+///   counted   the dtype of positions
+struct ExtremeSearch {
+  const te::Tensor& elements;
+  std::vector<int64_t> gone;
+  bool greatest;
+  DType counted;
+
+  std::vector<Expr> kept() const { return without(elements.shape(), gone); }
+  std::vector<Expr> extents() const { return only(elements.shape(), gone); }
+
+  /// The element of the line that has the indices `inside` along the axes that go.
+  Expr element(const te::Indices& line, const te::Indices& inside) const {
+    te::Indices at;
+    size_t next = 0, next_inside = 0;
+    for (int64_t d = 0; d < static_cast<int64_t>(elements.shape().size()); ++d)
+      at.push_back(std::ranges::binary_search(gone, d) ? inside[next_inside++] : line[next++]);
+    const Expr e = elements(at);
+    return e->dtype.is_float() && e->dtype.bits < 32 ? cast_to(f32, e) : e;
+  }
+  Expr element(const te::Indices& line, const Expr& part, const Expr& k) const {
+    if (gone.size() == 1) return element(line, {part * kPartOfSearch + k});
+    std::vector<Expr> rows = extents();
+    rows.pop_back();
+    te::Indices inside = unravel(part, rows);
+    inside.push_back(k);
+    return element(line, inside);
+  }
+
+  te::Reducer reducer(DType dtype) const {
+    return greatest ? te::max_or_nan_reducer(dtype) : te::min_or_nan_reducer(dtype);
+  }
+  te::Reduction extreme_of(const Expr& e, const std::vector<tir::IterVarRef>& k) const {
+    if (!e->dtype.is_float()) return greatest ? te::reduce_max(e, k) : te::reduce_min(e, k);
+    return {reducer(e->dtype), {e}, k};
+  }
+  Expr extreme_of(const Expr& a, const Expr& b) const {
+    if (!a->dtype.is_float()) return greatest ? max(a, b) : min(a, b);
+    return reducer(a->dtype).combine({a}, {b})[0];
+  }
+  /// The least `position` whose element is the line's extreme: a NaN where there is one.
+  te::Reduction first_of(const Expr& e, const Expr& extreme, const Expr& position,
+                         const std::vector<tir::IterVarRef>& k) const {
+    Expr found = eq(e, extreme);
+    if (e->dtype.is_float()) found = logical_or(found, te::is_nan(e));
+    return te::reduce_min(select(found, cast_to(counted, position), te::max_value(counted)), k);
+  }
+  Expr number(int64_t n) const { return int_imm(n, counted); }
+
+  te::Tensor of_all() const {
+    // Iterators of a reduction over the axes that go.
+    auto over_line = [&](auto&& reduction) {
+      std::vector<tir::IterVarRef> iterators;
+      te::Indices inside;
+      for (const Expr& extent : extents()) {
+        iterators.push_back(te::reduce_axis(extent, text("k", iterators.size())));
+        inside.push_back(iterators.back()->var);
+      }
+      return reduction(iterators, inside);
+    };
+    const te::Tensor extreme = te::reduce({.name = "T_extreme"}, kept(), [&](const te::Indices& i) {
+      return over_line([&](const auto& k, const te::Indices& inside) { return extreme_of(element(i, inside), k); });
+    });
+    return te::reduce({.name = "T_first"}, kept(), [&](const te::Indices& i) {
+      return over_line([&](const auto& k, const te::Indices& inside) {
+        return first_of(element(i, inside), extreme(i), ravel(inside, extents()), k);
+      });
+    });
+  }
+
+  /// The extremes of parts of a line, and of what is left of it; then only the first part that holds the line's is searched.
+  te::Tensor by_parts(const LineParts& parts) const {
+    auto over = [](int64_t extent, auto&& reduction) {
+      const tir::IterVarRef k = te::reduce_axis(int_imm(extent, i64), "k");
+      return reduction(Expr(k->var), std::vector{k});
+    };
+    // LineParts stand where the first of the axes did, so that what they hold lies along the same axis.
+    const auto at = static_cast<size_t>(gone.front());
+    auto with_part = [&](te::Indices line, const Expr& p) {
+      line.insert(line.begin() + gone.front(), p);
+      return line;
+    };
+    const te::Tensor extremes =
+        te::reduce({.name = "T_extremes"}, with_part(kept(), int_imm(parts.count, i64)), [&](te::Indices i) {
+          const Expr p = i[at];
+          i.erase(i.begin() + gone.front());
+          return over(parts.length,
+                      [&](const Expr& k, const auto& axes) { return extreme_of(element(i, p, k), axes); });
+        });
+    auto of_kept = [&](const char* name, int64_t extent, auto&& reduction) {
+      return te::reduce({.name = name}, kept(), [&](const te::Indices& i) {
+        return over(extent, [&](const Expr& k, const auto& axes) { return reduction(i, k, axes); });
+      });
+    };
+    te::Tensor extreme = of_kept("T_extreme", parts.count, [&](const auto& i, const Expr& p, const auto& axes) {
+      return extreme_of(extremes(with_part(i, p)), axes);
+    });
+    const int64_t whole = parts.count * parts.length;
+    if (parts.rest > 0) {
+      const te::Tensor of_rest =
+          of_kept("T_extreme_of_rest", parts.rest, [&](const auto& i, const Expr& k, const auto& axes) {
+            return extreme_of(element(i, {k + whole}), axes);
+          });
+      extreme = te::compute({.name = "T_extreme_of_both"}, kept(), [&, of_parts = extreme](const te::Indices& i) {
+        return extreme_of(of_parts(i), of_rest(i));
+      });
+    }
+    const te::Tensor part = of_kept("T_part", parts.count, [&](const auto& i, const Expr& p, const auto& axes) {
+      return first_of(extremes(with_part(i, p)), extreme(i), p, axes);
+    });
+    const te::Tensor first = of_kept("T_first", parts.length, [&](const auto& i, const Expr& k, const auto& axes) {
+      // Of a line whose extreme is in the rest, some part.
+      const Expr in_range = max(min(part(i), number(parts.count - 1)), number(0));
+      return first_of(element(i, cast_to(i64, in_range), k), extreme(i), k, axes);
+    });
+    te::Tensor in_rest = first;
+    if (parts.rest > 0)
+      in_rest = of_kept("T_first_of_rest", parts.rest, [&](const auto& i, const Expr& k, const auto& axes) {
+        return first_of(element(i, {k + whole}), extreme(i), k + whole, axes);
+      });
+    return te::compute({.name = "T_first_of_all"}, kept(), [&](const te::Indices& i) {
+      const Expr position = part(i) * number(parts.length) + first(i);
+      return parts.rest > 0 ? select(lt(part(i), number(parts.count)), position, in_rest(i)) : position;
+    });
+  }
+};
+
 class SortDispatcher final : public GraphRewriter {
  public:
   using GraphRewriter::GraphRewriter;
@@ -139,56 +288,20 @@ class SortDispatcher final : public GraphRewriter {
     const auto axis = int_attr(call.attrs, "axis");
     const bool keeps = int_attr(call.attrs, "keepdims").value_or(0) != 0;
     const std::vector<int64_t> gone = sorted_axes(axis ? std::optional(Axes{*axis}) : std::nullopt, x->ndim);
+    std::vector<Expr> results = *shape;
+    for (int64_t d : gone) results[static_cast<size_t>(d)] = int_imm(1, i64);
+    if (!keeps) results = without(*shape, gone);
+    int64_t count = 1;
+    for (const Expr& e : only(*shape, gone)) {
+      const auto n = as_int(e);
+      count = n && *n <= max_int(i32) && count <= max_int(i32) ? count * *n : max_int(i64);
+    }
     return builder().call_te(greatest ? "argmax" : "argmin", {call.args[0]}, [&](const TeInputs& in) {
-      const te::Tensor& elements = in.tensor(0);
-      const std::vector<Expr> extents = only(elements.shape(), gone), kept = without(elements.shape(), gone);
-      int64_t count = 1;
-      for (const Expr& e : extents) {
-        const auto n = as_int(e);
-        count = n && *n <= max_int(i32) && count <= max_int(i32) ? count * *n : max_int(i64);
-      }
-      const DType counted = count <= max_int(i32) ? i32 : i64;
-      // Elements along all axes, those that go by iterators of a reduction.
-      struct Walk {
-        std::vector<tir::IterVarRef> iterators;
-        te::Indices inside;
-      };
-      auto walk_over = [&] {
-        Walk w;
-        for (size_t d = 0; d < extents.size(); ++d) {
-          w.iterators.push_back(te::reduce_axis(extents[d], text("k", d)));
-          w.inside.push_back(w.iterators.back()->var);
-        }
-        return w;
-      };
-      auto element = [&](const te::Indices& i, const Walk& w) {
-        te::Indices at;
-        size_t next = 0, next_inside = 0;
-        for (int64_t d = 0; d < x->ndim; ++d)
-          at.push_back(std::ranges::binary_search(gone, d) ? w.inside[next_inside++] : i[next++]);
-        const Expr e = elements(at);
-        return e->dtype.is_float() && e->dtype.bits < 32 ? cast_to(f32, e) : e;
-      };
-      const te::Tensor extreme = te::reduce({.name = "T_extreme"}, kept, [&](const te::Indices& i) {
-        const Walk w = walk_over();
-        const Expr e = element(i, w);
-        if (!e->dtype.is_float()) return greatest ? te::reduce_max(e, w.iterators) : te::reduce_min(e, w.iterators);
-        return te::Reduction{
-            greatest ? te::max_or_nan_reducer(e->dtype) : te::min_or_nan_reducer(e->dtype), {e}, w.iterators};
-      });
-      const te::Tensor first = te::reduce({.name = "T_first"}, kept, [&](const te::Indices& i) {
-        const Walk w = walk_over();
-        const Expr e = element(i, w), wanted = extreme(i);
-        Expr found = eq(e, wanted);
-        if (e->dtype.is_float()) found = logical_or(found, logical_and(te::is_nan(e), te::is_nan(wanted)));
-        const Expr position = cast_to(counted, ravel(w.inside, extents));
-        return te::reduce_min(select(found, position, te::max_value(counted)), w.iterators);
-      });
-      std::vector<Expr> out_shape = elements.shape();
-      for (int64_t d : gone) out_shape[static_cast<size_t>(d)] = int_imm(1, i64);
-      if (!keeps) out_shape = kept;
-      return std::vector<te::Tensor>{te::compute({.name = "T_position"}, out_shape, [&](const te::Indices& i) {
-        return cast_to(i64, first(keeps ? without(i, gone) : i));
+      const ExtremeSearch search{in.tensor(0), gone, greatest, count <= max_int(i32) ? i32 : i64};
+      const std::optional<LineParts> parts = parts_of(search.extents());
+      const te::Tensor position = parts ? search.by_parts(*parts) : search.of_all();
+      return std::vector<te::Tensor>{te::compute({.name = "T_position"}, results, [&](const te::Indices& i) {
+        return cast_to(i64, position(keeps ? without(i, gone) : i));
       })};
     });
   }

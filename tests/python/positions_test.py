@@ -53,6 +53,22 @@ class Extremes(unittest.TestCase):
             for k, shape in enumerate(((100000,), (100, 1000), (100003,), (6, 5, 40, 61))):
                 self.check(drawn(shape, dtype, few=k % 2 == 0), None)
 
+    def test_long_lines(self):
+        """Lines that are searched in parts of 1,024: whole ones, with a rest, along any axis, an extreme anywhere"""
+        for dtype in ("float32", "int8", "uint8", "float16"):
+            for k, (shape, axis) in enumerate((((8192,), 0), ((2, 9000), 1), ((9217, 3), 0), ((2, 8193, 5), 1), ((97, 101), None))):
+                with self.subTest(dtype=dtype, shape=shape, axis=axis):
+                    self.check(drawn(shape, dtype, few=k % 2 == 0), axis, keepdims=k % 2 == 0)
+        for at in (0, 1023, 1024, 8191, 8192, 9999):
+            for value in (np.nan, np.inf, -np.inf):
+                x = np.zeros((2, 10000), "float32")
+                x[1, at:] = value
+                with self.subTest(at=at, value=value):
+                    self.check(x, 1)
+                    self.check(x, None)
+        for value in (np.nan, -np.inf, np.inf):
+            self.check(np.full(8200, value, "float32"), 0)
+
     def test_a_nan_comes_before_all(self):
         for dtype in ("float32", "float16"):
             x = drawn((19, 301), dtype)
