@@ -1,9 +1,11 @@
 // Sorting along an axis. Equal elements keep their order, and a NaN counts as greater than all numbers, as in NumPy: what the
 // ops mean (relax/ops/search.cc), in O(n log n).
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "runtime/builtins/functions.h"
@@ -75,34 +77,57 @@ struct Lines {
 
 constexpr int64_t kMostOfNetwork = 2048;  // elements of a line
 
-/// Whole, short lines, values alone.
-template <class Key>
+/// Short lines, the values of the first elements alone. Elements T that are narrower than their keys are widened on the way.
+template <class T, class Key>
 void sort_short_lines(VirtualMachine& vm, const SortJob& job) {
-  const Lines lines = Lines::of(job.x, job.axis);
+  constexpr bool widened = sizeof(T) < sizeof(Key);
+  constexpr int64_t kAtOnce = kLinesOfNetwork<Key>;
+  const Lines lines = Lines::of(job.x, job.axis), results = Lines::of(*job.out.values, job.axis);
+  const int64_t n = lines.length;
   const KeyForm form = key_form(job.x.dtype(), false);
-  const Key flip = job.descending ? static_cast<Key>(form.sign | (form.sign - 1)) : Key{0};
-  constexpr int64_t kAtOnce = kLinesOfNetwork;
   vm.pool().for_each_chunk((lines.count + kAtOnce - 1) / kAtOnce, [&](int64_t begin, int64_t end, SatorContext*) {
-    std::vector<Key> keys(static_cast<size_t>(lines.length * kAtOnce));
-    for (int64_t group = begin; group < end; ++group) {
+    std::vector<Key> keys(static_cast<size_t>(keys_of_network<Key>(n)));
+    std::vector<Key> wide(widened ? static_cast<size_t>(n * kAtOnce) : 0);
+    LinesOfKeys<Key> group{.length = n, .wanted = job.wanted, .stride = widened ? 1 : lines.inner};
+    for (int64_t first = begin * kAtOnce; first < end * kAtOnce; first += kAtOnce) {
       // What is missing of the last group is its last line again.
-      int64_t first[kAtOnce];
-      for (int64_t l = 0; l < kAtOnce; ++l) first[l] = lines.first(std::min(group * kAtOnce + l, lines.count - 1));
-      with_unsigned(form.bits, [&]<class T>(T) {
-        if constexpr (sizeof(T) <= sizeof(Key)) {
-          const T* from = job.x.data_as<T>();
-          T* to = job.out.values->data_as<T>();
-          Key* at = keys.data();
-          for (int64_t i = 0; i < lines.length; ++i, at += kAtOnce)
-            for (int64_t l = 0; l < kAtOnce; ++l)
-              at[l] = form.key_of(static_cast<Key>(from[first[l] + i * lines.inner])) ^ flip;
-          sort_side_by_side(keys.data(), lines.length);
-          at = keys.data();
-          for (int64_t i = 0; i < lines.length; ++i, at += kAtOnce)
-            for (int64_t l = 0; l < kAtOnce; ++l)
-              to[first[l] + i * lines.inner] = static_cast<T>(form.value_of(static_cast<Key>(at[l] ^ flip)));
+      auto line = [&](int64_t l) { return std::min(first + l, lines.count - 1); };
+      for (int64_t l = 0; l < kAtOnce; ++l) {
+        const T* from = job.x.data_as<T>() + lines.first(line(l));
+        if constexpr (widened) {
+          group.from[l] = group.to[l] = wide.data() + l * n;
+          for (int64_t i = 0; i < n; ++i) group.to[l][i] = from[i * lines.inner];
+        } else {
+          group.from[l] = from;
+          group.to[l] = job.out.values->data_as<T>() + results.first(line(l));
         }
-      });
+      }
+      sort_side_by_side(group, form, job.descending, keys.data());
+      if constexpr (widened)
+        for (int64_t l = 0; l < kAtOnce; ++l) {
+          T* to = job.out.values->data_as<T>() + results.first(line(l));
+          for (int64_t i = 0; i < job.wanted; ++i) to[i * lines.inner] = static_cast<T>(group.to[l][i]);
+        }
+    }
+  });
+}
+
+/// The order of lines of bytes that lie in one piece: where each value begins follows from how many there are of those before it.
+template <class Index>
+void order_bytes(VirtualMachine& vm, const SortJob& job) {
+  const Lines lines = Lines::of(job.x, job.axis);
+  const KeyForm form = key_form(job.x.dtype());
+  const auto flip = static_cast<uint8_t>(job.descending ? 0xff : 0);
+  vm.pool().for_each_chunk(lines.count, [&](int64_t begin, int64_t end, SatorContext*) {
+    for (int64_t line = begin; line < end; ++line) {
+      const uint8_t* from = job.x.data_as<uint8_t>() + lines.first(line);
+      Index* to = job.out.indices->data_as<Index>() + lines.first(line);
+      auto key = [&](int64_t i) { return static_cast<uint8_t>(form.key_of(from[i]) ^ flip); };
+      std::array<Index, 256> begins{};
+      for (int64_t i = 0; i < lines.length; ++i) ++begins[key(i)];
+      Index before = 0;
+      for (Index& b : begins) before += std::exchange(b, before);
+      for (int64_t i = 0; i < lines.length; ++i) to[begins[key(i)]++] = static_cast<Index>(i);
     }
   });
 }
@@ -131,7 +156,6 @@ void sort_long_lines(VirtualMachine& vm, const SortJob& job) {
 /// Lines that lie side by side are taken together, so that cache lines are used whole.
 template <class Key>
 void sort_lines(VirtualMachine& vm, const SortJob& job) {
-  if (job.wanted == 0) return;
   const Lines all = Lines::of(job.x, job.axis);
   const int64_t n = all.length, inner = all.inner, wanted = job.wanted;
   const int64_t size = job.x.dtype().bytes();
@@ -178,18 +202,23 @@ void sort_lines(VirtualMachine& vm, const SortJob& job) {
   });
 }
 
-/// Whole lines of values alone are found again from their keys: zeros stand by their signs.
+/// Values alone are found again from their keys: zeros stand by their signs.
 template <class Key>
-void sort_by_keys(VirtualMachine& vm, const SortJob& job, bool whole_values) {
-  const int64_t n = job.x.dim(static_cast<size_t>(job.axis));
-  // Numbers of few digits need few passes.
-  const bool many_digits = job.x.dtype().bytes() >= 4;
-  if (!whole_values)
-    sort_lines<Key>(vm, job);
-  else if (n <= (many_digits ? kMostOfNetwork : kFew))
-    sort_short_lines<Key>(vm, job);
-  else
+void sort_by_keys(VirtualMachine& vm, const SortJob& job) {
+  const Lines lines = Lines::of(job.x, job.axis);
+  const int64_t n = lines.length, bytes = job.x.dtype().bytes();
+  const bool values_alone = !job.out.indices, whole = job.wanted == n;
+  // Numbers of few digits need few passes; of long lines few elements are found without sorting the others.
+  if (values_alone && n <= (bytes < 4 ? kFew : whole ? kMostOfNetwork : kMostOfNetwork / 4))
+    with_unsigned(static_cast<int>(bytes) * 8, [&]<class T>(T) {
+      if constexpr (sizeof(T) <= sizeof(Key)) sort_short_lines<T, Key>(vm, job);
+    });
+  else if (values_alone && whole)
     sort_long_lines<Key>(vm, job);
+  else if (bytes == 1 && whole && !job.out.values && lines.inner == 1)
+    job.out.indices->dtype() == i64 ? order_bytes<int64_t>(vm, job) : order_bytes<int32_t>(vm, job);
+  else
+    sort_lines<Key>(vm, job);
 }
 
 /// (x, axis, descending, results)
@@ -216,11 +245,11 @@ void sort_into(VirtualMachine& vm, const Args& args, const SortResults& out) {
   }
   if (x.num_elements() == 0) return;
   const SortJob job{x, axis, args.integer(2) != 0, wanted.value_or(0), out};
-  const bool whole_values = !out.indices && job.wanted == n;
+  if (job.wanted == 0) return;
   if (x.dtype().bytes() == 8)
-    sort_by_keys<uint64_t>(vm, job, whole_values);
+    sort_by_keys<uint64_t>(vm, job);
   else
-    sort_by_keys<uint32_t>(vm, job, whole_values);
+    sort_by_keys<uint32_t>(vm, job);
 }
 
 }  // namespace
