@@ -12,6 +12,8 @@
 #include "dataflow/programs/stated_mapping.h"
 #include "dataflow/programs/tir_arithmetic.h"
 #include "dataflow/programs/tir_places.h"
+#include "dataflow/programs/tir_views.h"
+#include "ir/builtins.h"
 #include "ir/visit.h"
 
 namespace sator::dataflow {
@@ -23,9 +25,36 @@ namespace {
 /// AWQ). So weights have the width of f16 where they are stored so and where they are made.
 constexpr int kMadeBits = 16;
 
+/// Calls of what the program does not contain.
+constexpr std::string_view kForeignCalls[] = {
+    "tir.call_extern",
+    "tir.call_pure_extern",
+    "tir.call_llvm_intrin",
+    "tir.call_llvm_pure_intrin",
+    "tir.tvm_call_packed",
+    "tir.tvm_call_cpacked",
+    "tir.tvm_call_packed_lowered",
+    "tir.tvm_call_cpacked_lowered",
+};
+/// Calls whose effects are no work on data.
+constexpr std::string_view kControlCalls[] = {
+    "tir.assume",
+    "tir.ret",
+    "tir.prefetch",
+    "tir.tvm_storage_sync",
+    "tir.tvm_stack_alloca",
+    "tir.TVMBackendAllocWorkspace",
+    "tir.TVMBackendFreeWorkspace",
+    "tir.start_profile_intrinsic",
+    "tir.end_profile_intrinsic",
+};
+
 class ProgramReader {
  public:
-  ProgramReader(const tir::PrimFunc& func, const FunctionFacts& facts, const Chip* chip) : facts_(facts), chip_(chip) {
+  ProgramReader(const tir::PrimFunc& stated, const FunctionFacts& facts, const Chip* chip)
+      : facts_(facts), chip_(chip) {
+    const tir::PrimFuncRef viewed = with_one_view_per_memory(stated, facts.name, out_.notes);
+    const tir::PrimFunc& func = *viewed;
     out_.kernel.name = facts.name;
     out_.kernel.one_pass = int_attr(func.attrs, kOnePass).value_or(0) != 0;
     Scope scope;
@@ -39,7 +68,8 @@ class ProgramReader {
         if (auto at = facts.sizes.find(v->name); at != facts.sizes.end()) scope.values[v] = number(at->second);
     };
     for (const VarRef& param : func.params) give_sizes(param);
-    for (const auto& [param, buffer] : func.buffer_map) give_sizes(buffer);
+    for (const auto& [param, buffer] : stated.buffer_map) give_sizes(buffer);
+    take_constants(func);
     sizes_ = scope.values;
     visit(func.body, scope);
     name_outputs();
@@ -81,6 +111,16 @@ class ProgramReader {
     refuse_work(facts_.name, std::move(what), std::move(needs), std::move(hint));
   }
 
+  /// Constants of the program lie outside, as weights do.
+  void take_constants(const tir::PrimFunc& func) {
+    std::set<VarRef> constants;
+    walk(func.body, [&](const tir::AllocateConst& n) { constants.insert(n.data); });
+    if (constants.empty()) return;
+    walk(func.body, [&](const BufferLoad& load) {
+      if (constants.contains(load.buffer->data)) params_[load.buffer] = {.kind = OperandKind::weight};
+    });
+  }
+
   void note(const std::string& words) {
     if (std::find(out_.notes.begin(), out_.notes.end(), words) == out_.notes.end()) out_.notes.push_back(words);
   }
@@ -102,11 +142,23 @@ class ProgramReader {
           if (n.else_case) where(n.condition, false, scope, [&] { visit(n.else_case, scope); });
         },
         [&](const tir::LetStmt& n) {
-          scope.bind(n.var, n.value, scope.values);
+          note_calls(n.value, true);
+          scope.bind(n.var, with_lets(n.value, scope), scope.values);
           visit(n.body, scope);
           scope.unbind(n.var);
         },
-        [&](const tir::AttrStmt& n) { visit(n.body, scope); },
+        [&](const tir::AttrStmt& n) {
+          const auto* axis = n.node ? n.node.as<tir::ThreadAxis>() : nullptr;
+          if (!axis) return visit(n.body, scope);
+          tir::For loop;
+          loop.var = axis->var;
+          loop.min = int_imm(0, axis->var->dtype);
+          loop.extent = n.value;
+          loop.kind = tir::LoopKind::thread_binding;
+          loop.thread = axis->tag;
+          loop.body = n.body;
+          visit_loop(loop, scope);
+        },
         [&](const tir::AssertStmt& n) { visit(n.body, scope); },
         [&](const tir::Allocate& n) { visit(n.body, scope); },
         [&](const tir::AllocateConst& n) { visit(n.body, scope); },
@@ -114,12 +166,39 @@ class ProgramReader {
           internal_.insert(n.buffer);
           visit(n.body, scope);
         },
-        [&](const tir::Evaluate&) {},
+        [&](const tir::Evaluate& n) { note_calls(n.value, false); },
         [&](const tir::While&) {
           refuse("the function has a while loop",
                  "loops with known extents",
                  "name a function without it that states the work");
         });
+  }
+
+  static bool asks_data(const NodeRef& n) {
+    bool found = false;
+    walk(n, [&](const BufferLoad&) { found = true; });
+    return found;
+  }
+
+  /// The expression with the values of what let and blocks name, but for functions of the loops.
+  Expr with_lets(const Expr& e, const Scope& scope) const {
+    return transform(substitute(e, scope.looked_up),
+                     [](const Let& n) -> Expr { return substitute(n.body, {{n.var, n.value}}); });
+  }
+
+  /// Says which calls do what nobody knows.
+  ///   counted   whether the call and its arguments are counted otherwise
+  void note_calls(const Expr& e, bool counted) {
+    walk(e, [&](const Call& c) {
+      const Builtin* builtin = find_builtin(c.op);
+      const bool is_foreign = !builtin || std::ranges::count(kForeignCalls, c.op) > 0;
+      if (!is_foreign && (builtin->effect != Effect::updates || std::ranges::count(kControlCalls, c.op) > 0)) return;
+      const StringImm* symbol = is_foreign && !c.args.empty() ? c.args[0].as<StringImm>() : nullptr;
+      const std::string name = symbol ? symbol->value : builtin ? std::string(builtin->script) : c.op;
+      note(counted
+               ? text("what ", name, " does is not known: a call counts as one operation on its arguments")
+               : text("what ", name, " does is not known: neither its work nor what it reads and writes is counted"));
+    });
   }
 
   /// A choice on indices in a program that runs in one pass: what it leaves out is masked. Whether it is one.
@@ -172,20 +251,36 @@ class ProgramReader {
 
   void visit_block(const tir::BlockRealize& n, Scope& scope) {
     Attrs annotations = std::exchange(scope.annotations, n.block->annotations);
-    for (size_t i = 0; i < n.values.size(); ++i) scope.bind(n.block->iter_vars[i]->var, n.values[i], scope.values);
+    for (size_t i = 0; i < n.values.size(); ++i)
+      scope.bind(n.block->iter_vars[i]->var, with_lets(n.values[i], scope), scope.values);
     for (const BufferRef& b : n.block->alloc_buffers) internal_.insert(b);
     for (const tir::MatchBufferRef& m : n.block->match_buffers) places_.alias(m->buffer, m->source);
     std::string around = std::exchange(block_, n.block->name ? n.block->name->text : "");
-    where(n.predicate, true, scope, [&] { visit(n.block->body, scope); });
+    where(n.predicate, true, scope, [&] {
+      if (n.block->init) visit_init(*n.block, scope);
+      visit(n.block->body, scope);
+    });
     block_ = std::move(around);
     for (size_t i = 0; i < n.values.size(); ++i) scope.unbind(n.block->iter_vars[i]->var);
     scope.annotations = std::move(annotations);
   }
 
+  /// What running values begin with is a statement of the first iterations where it reads something; constants come with
+  /// the writes that the body has.
+  void visit_init(const tir::Block& block, Scope& scope) {
+    if (!asks_data(block.init)) return;
+    Expr first = bool_imm(true);
+    for (const tir::IterVarRef& v : block.iter_vars)
+      if (v->kind == tir::IterKind::reduce) first = logical_and(first, eq(v->var, v->dom->min));
+    where(first, true, scope, [&] { visit(block.init, scope); });
+  }
+
   /// Calls `then` with the scope cut to the points where the condition comes out so: part by part where it is one of indices;
-  /// where it asks data, with all points that the rest of it leaves, an upper bound.
+  /// where it asks data, with all points that the rest of it leaves, an upper bound. What it asks is read for each store.
   template <class Then>
-  void where(const Expr& condition, bool outcome, Scope& scope, Then then) {
+  void where(const Expr& stated, bool outcome, Scope& scope, Then then) {
+    const Expr condition = with_lets(stated, scope);
+    note_calls(condition, true);
     if (auto cases = cases_of(condition, outcome, scope.values)) {
       for (const Guards& guards : *cases)
         under(guards, scope, [&] {
@@ -196,7 +291,10 @@ class ProgramReader {
     note("where a condition asks data, both sides are counted in full: an upper bound");
     Guards known;
     if (outcome) to_guards(condition, scope.values, known);
+    const size_t before = scope.conditions.size();
+    if (asks_data(condition)) scope.conditions.push_back(condition);
     under(known, scope, then);
+    scope.conditions.resize(before);
   }
 
   template <class Then>
@@ -210,7 +308,15 @@ class ProgramReader {
 
   /// A store, as one statement per arm of its choices on indices; an arm that leaves the element as it is does nothing.
   /// A padded tensor is the tensor, with zeros that do not lie outside of the chip (rules/chip.h).
-  void add_statement(const tir::BufferStore& n, Scope& scope) {
+  void add_statement(const tir::BufferStore& stated, Scope& scope) {
+    Ref<const tir::BufferStore> read = ref(stated);
+    if (Expr value = with_lets(stated.value, scope); value != stated.value || !scope.looked_up.empty()) {
+      std::vector<Expr> indices;
+      for (const Expr& i : stated.indices) indices.push_back(with_lets(i, scope));
+      read = make<tir::BufferStore>(stated.buffer, value, std::move(indices));
+    }
+    const tir::BufferStore& n = *read;
+    note_calls(n.value, true);
     if (scope.annotations.contains(rules::kPadding)) {
       const bool in = string_attr(scope.annotations, rules::kPadding) == "in";
       walk(n.value, [&](const BufferLoad& load) {
@@ -226,29 +332,33 @@ class ProgramReader {
     for (const Arm& arm : arms) {
       const bool chosen = arm.value != n.value;
       Ref<const tir::BufferStore> store = chosen ? with(n, &tir::BufferStore::value, arm.value) : ref(n);
-      if (chosen ? changes_nothing(*store) : is_copy(n, scope)) continue;
+      if (chosen ? changes_nothing(*store) : scope.conditions.empty() && is_copy(n, scope)) continue;
       under(arm.guards, scope, [&] { add_arm(*store, scope); });
     }
   }
 
   void add_arm(const tir::BufferStore& n, const Scope& scope) {
     // Reads of data; looked-up indices are read too, but are no operands.
-    std::vector<Place> reads, lookups;
+    std::vector<Place> reads, asked, lookups;
     Place target = places_.of(n.buffer, n.indices, scope, &lookups);
     bool reduces = false;
-    walk(n.value, [&](const BufferLoad& load) {
-      Place p = places_.of(load.buffer, load.indices, scope, &lookups);
-      if (p.buffer == target.buffer && p.at == target.at)
-        reduces = true;  // the running value
-      else
-        reads.push_back(std::move(p));
-      return false;
-    });
+    auto collect = [&](const Expr& e, std::vector<Place>& places) {
+      walk(e, [&](const BufferLoad& load) {
+        Place p = places_.of(load.buffer, load.indices, scope, &lookups);
+        if (p.buffer == target.buffer && p.at == target.at)
+          reduces = true;  // the running value
+        else
+          places.push_back(std::move(p));
+        return false;
+      });
+    };
+    collect(n.value, reads);
+    for (const Expr& c : scope.conditions) collect(c, asked);
     Work work;
     work.statement.name = statement_name(n);
     work.statement.domain = scope.domain;
     work.only_where = scope.only_where;
-    for (const std::vector<Place>* places : {&reads, &lookups})
+    for (const std::vector<Place>* places : {&reads, &asked, &lookups})
       for (const Place& p : *places) add_access(work, Role::read, p);
     add_access(work, Role::write, target);
     const Arithmetic arithmetic = arithmetic_of(n, scope.values);
@@ -269,6 +379,7 @@ class ProgramReader {
       work.vector_ops += 2;
       work.vector_work = VectorWork::rescale;
     }
+    for (const Expr& c : scope.conditions) work.vector_ops += operations_of(c, scope.values);
     out_.kernel.work.push_back(std::move(work));
     around_.push_back({scope.loops, scope.annotations});
   }

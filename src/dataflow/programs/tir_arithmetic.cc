@@ -74,6 +74,12 @@ double operations(const Expr& e, const VarValues& values) {
         for (const Expr& a : n.args) sum += operations(a, values);
         return sum;
       },
+      [&](const Broadcast& n) { return operations(n.value, values); },
+      [&](const Shuffle& n) {
+        double sum = 0;
+        for (const Expr& v : n.vectors) sum += operations(v, values);
+        return sum;
+      },
       [](const ExprNode&) { return 0.0; });
 }
 
@@ -99,19 +105,29 @@ bool is_nothing(const Expr& e) {
   return is_zero(e);
 }
 
+/// What is added to the element that is stored, or taken off it; null if it is none of both.
+Expr added_to_itself(const tir::BufferStore& store) {
+  if (const Sub* less = store.value.as<Sub>()) return loads(less->a, store) ? less->b : nullptr;
+  const Add* sum = store.value.as<Add>();
+  if (!sum) return nullptr;
+  return loads(sum->a, store) ? sum->b : loads(sum->b, store) ? sum->a : nullptr;
+}
+
 }  // namespace
+
+double operations_of(const Expr& e, const VarValues& values) { return operations(e, values); }
 
 bool changes_nothing(const tir::BufferStore& store) {
   if (loads(store.value, store)) return true;
+  if (const Sub* less = store.value.as<Sub>()) return loads(less->a, store) && is_nothing(less->b);
   const Add* sum = store.value.as<Add>();
   return sum && ((loads(sum->a, store) && is_nothing(sum->b)) || (loads(sum->b, store) && is_nothing(sum->a)));
 }
 
 Arithmetic arithmetic_of(const tir::BufferStore& store, const VarValues& values) {
   Arithmetic result;
-  if (const Add* sum = store.value.as<Add>()) {
-    const bool left = loads(sum->a, store), right = loads(sum->b, store);
-    const Mul* product = left || right ? without_casts(left ? sum->b : sum->a).as<Mul>() : nullptr;
+  if (const Expr added = added_to_itself(store)) {
+    const Mul* product = without_casts(added).as<Mul>();
     if (product && is_data(product->a) && is_data(product->b)) {
       result.multiply_accumulate = true;
       // What happens to a factor before it is multiplied is other work.

@@ -20,8 +20,9 @@ struct Scope {
   Domain domain;
   std::vector<QuasiAffine> only_where;  // as Work::only_where
   VarValues values;
-  Attrs annotations;  // of the block
-  VarMap looked_up;   // variables whose values are no quasi-affine functions of the loops
+  Attrs annotations;             // of the block
+  VarMap looked_up;              // variables whose values are no quasi-affine functions of the loops
+  std::vector<Expr> conditions;  // that ask data
 
   void bind(const VarRef& v, const Expr& value, const VarValues& around) {
     if (auto known = to_quasi_affine(value, around))
