@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "arith/interval_eval.h"
 #include "arith/intset.h"
 #include "arith/iter_map.h"
 #include "arith/kind.h"
@@ -284,20 +285,23 @@ std::string misses_values(const Schedule& s, int block_site, std::optional<IterK
 using Box = std::vector<arith::IntSet>;
 
 bool covers(const BufferRef& buffer, const Box& produced, const Box& consumed, arith::Analyzer& a) {
-  auto holds = [&](const arith::IntSet& outer, const arith::IntSet& inner) {
-    return a.prove(le(a.canonical(outer.min - inner.min), int_imm(0, outer.min->dtype))) &&
-           a.prove(le(a.canonical(inner.max - outer.max), int_imm(0, outer.max->dtype)));
+  auto at_most = [&](const Expr& x, const Expr& y) {
+    if (!x || !y) return false;
+    const Expr excess = a.canonical(arith::combine_exprs(arith::Kind::sub, x, y));
+    return a.prove(le(excess, int_imm(0, excess->dtype)));
   };
   for (size_t i = 0; i < produced.size(); ++i) {
     if (produced[i].empty) return false;
     if (consumed[i].empty) continue;
     const arith::IntSet &all = produced[i], &some = consumed[i];
-    if (all.min && all.max && some.min && some.max && holds(all, some)) continue;
-    arith::IntSet whole = arith::IntSet::from_min_extent(int_imm(0, buffer->shape[i]->dtype), buffer->shape[i]);
-    arith::IntSet p = arith::intersect({produced[i], whole}), c = arith::intersect({consumed[i], whole});
+    const arith::IntSet whole = arith::IntSet::from_min_extent(int_imm(0, buffer->shape[i]->dtype), buffer->shape[i]);
+    // Beyond the ends of the buffer there is nothing to read.
+    if ((at_most(all.min, some.min) || at_most(all.min, whole.min)) &&
+        (at_most(some.max, all.max) || at_most(whole.max, all.max)))
+      continue;
+    const arith::IntSet p = arith::intersect({all, whole}), c = arith::intersect({some, whole});
     if (c.empty) continue;  // all of it lies outside of the buffer
-    if (p.empty) return false;
-    if (!holds(p, c)) return false;
+    if (p.empty || !at_most(p.min, c.min) || !at_most(c.max, p.max)) return false;
   }
   return true;
 }
