@@ -266,7 +266,7 @@ Form Canonicalizer::of_division(const Expr& e, Kind kind) {
   Rounding rounding = kind == Kind::div || kind == Kind::mod ? Rounding::truncated : Rounding::floored;
   if (const IntImm* c = constant_of(b); c && c->value > 0)
     return is_quotient ? quotient(a, c->value, rounding) : remainder(a, c->value, rounding);
-  Expr x = to_expr(a), y = to_expr(b);
+  Expr x = to_expr(a), y = kept_divisor(kind, o.b, to_expr(b));
   if (auto common = cancel_common_factors(x, y)) {
     Expr r = fold(kind, common->a, common->b);
     return is_quotient ? r : fold(Kind::mul, r, common->factor);

@@ -126,6 +126,15 @@ Expr fold_not(Expr a) {
   return make<Not>(std::move(a));
 }
 
+Expr kept_divisor(Kind kind, const Expr& given, Expr simplified) {
+  const bool divides = kind == Kind::div || kind == Kind::mod || kind == Kind::floordiv || kind == Kind::floormod;
+  auto is_nothing = [](const Expr& e) {
+    const Broadcast* b = e.as<Broadcast>();
+    return e->dtype.is_integer() && is_zero(b ? b->value : e);
+  };
+  return divides && is_nothing(simplified) && !is_nothing(given) ? given : std::move(simplified);
+}
+
 Expr int_constant(int64_t value, DType dtype) {
   Expr e = int_imm(value, dtype.element());
   return dtype.lanes == 1 ? e : make<Broadcast>(std::move(e), dtype.all_lanes());

@@ -20,6 +20,10 @@ Expr try_fold(Kind kind, const Expr& a, const Expr& b);
 Expr fold(Kind kind, Expr a, Expr b);
 Expr fold_not(Expr a);
 
+/// What divides in `a kind given` once `given` is simplified. Where a divisor comes out as the constant 0, under conditions
+/// that no run meets, it stays as it was written: a program without a division by 0 keeps none.
+Expr kept_divisor(Kind kind, const Expr& given, Expr simplified);
+
 /// A constant of the dtype, broadcast to its lanes.
 Expr int_constant(int64_t value, DType dtype);
 

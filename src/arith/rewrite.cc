@@ -183,7 +183,7 @@ Expr Rewriter::visit_other(const Expr& e) {
 
 Expr Rewriter::with_visited(const Expr& e, Kind kind) {
   Operands o = operands(*e, kind);
-  Expr a = visit(o.a), b = visit(o.b);
+  Expr a = visit(o.a), b = kept_divisor(kind, o.b, visit(o.b));
   return a == o.a && b == o.b ? e : make_binary(kind, std::move(a), std::move(b));
 }
 

@@ -1,5 +1,6 @@
 #include "tir/verify.h"
 
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -172,6 +173,22 @@ class Verifier {
           where);
   }
 
+  /// Calls `then` where `condition` came out as `outcome`.
+  template <class Then>
+  void under(const Expr& condition, bool outcome, Then then) {
+    outcomes_.emplace_back(condition, outcome);
+    then();
+    outcomes_.pop_back();
+  }
+  /// False where a condition around never comes out as it has to: an unrolled loop leaves `if 0 > 0: A[8 // 0] = ...`.
+  bool may_run() const {
+    return std::ranges::none_of(outcomes_, [](const auto& o) {
+      if (!o.first->dtype.is_bool() || o.first->dtype.lanes != 1) return false;
+      const auto known = as_int(arith::Analyzer().simplify(o.first));
+      return known && (*known != 0) != o.second;
+    });
+  }
+
   template <class T>
   void binary(const T& n, const NodeBase& where) {
     expr(n.a, where);
@@ -189,7 +206,7 @@ class Verifier {
         std::is_same_v<T, Div> || std::is_same_v<T, Mod> || std::is_same_v<T, FloorDiv> || std::is_same_v<T, FloorMod>;
     if constexpr (divides) {
       const Broadcast* b = n.b.template as<Broadcast>();
-      if (n.a->dtype.is_integer() && is_zero(b ? b->value : n.b))
+      if (n.a->dtype.is_integer() && is_zero(b ? b->value : n.b) && may_run())
         add({.what = "a division by the constant 0",
              .needs = "a divisor that is not zero",
              .hint = "check how the divisor came about"},
@@ -209,6 +226,10 @@ class Verifier {
       ++naming_threads_;
       for (const Expr& a : n.args) expr(a, where);
       --naming_threads_;
+    } else if (n.op == "tir.if_then_else" && n.args.size() == 3) {
+      expr(n.args[0], where);
+      under(n.args[0], true, [&] { expr(n.args[1], where); });
+      under(n.args[0], false, [&] { expr(n.args[2], where); });
     } else {
       for (const Expr& a : n.args) expr(a, where);
     }
@@ -519,8 +540,8 @@ class Verifier {
         [&](const IfThenElse& n) {
           condition(n.condition, n);
           ++conditions_;
-          stmt(n.then_case);
-          if (n.else_case) stmt(n.else_case);
+          under(n.condition, true, [&] { stmt(n.then_case); });
+          if (n.else_case) under(n.condition, false, [&] { stmt(n.else_case); });
           --conditions_;
         },
         [&](const While& n) {
@@ -578,9 +599,10 @@ class Verifier {
   std::unordered_set<const Buffer*> checked_buffers_;
   std::unordered_map<const Var*, size_t> loops_;  ///< loop variables, and how many isolating blocks were open
   std::vector<const Block*> blocks_;
-  std::vector<const For*> nest_;  ///< the loops around, outermost first
-  int naming_threads_ = 0;        ///< calls around whose arguments name thread axes
-  int conditions_ = 0;            ///< branches and predicates around
+  std::vector<const For*> nest_;                 ///< the loops around, outermost first
+  int naming_threads_ = 0;                       ///< calls around whose arguments name thread axes
+  int conditions_ = 0;                           ///< branches and predicates around
+  std::vector<std::pair<Expr, bool>> outcomes_;  ///< of the conditions around, of branches and if_then_else
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ std::string_view stage_name(Stage stage);
 ///   - operands, conditions, indices, stored values or loop bounds of a wrong dtype; calls that their row forbids
 ///   - accesses and regions with another number of indices than the buffer has dimensions
 ///   - bindings that surely leave their iterator's domain; bindings that do not fit a block's iterators; matched buffers that do not fit their region
-///   - a division by the constant zero
+///   - a division by the constant zero, where it can run
 ///   - a statement that the stage forbids
 std::vector<Reason> verify(const PrimFunc& func, Stage stage = Stage::any);
 
