@@ -5,6 +5,7 @@
 #include "relax/bind.h"
 #include "relax/outline.h"
 #include "relax/rewrite.h"
+#include "relax/struct_info.h"
 
 namespace sator::passes {
 
@@ -93,34 +94,29 @@ class LambdaLifter final : public GraphRewriter {
   RExpr local_function(const RVarRef& var, const LocalFunction& local) override {
     const Function& f = *local.function;
     const std::string& name = names_.at(var);
-    std::vector<RVarRef> outer;
+    std::vector<RVarRef> outer, params = f.params;
+    std::vector<RExpr> extra;
+    LambdaLifter inside(builder(), names_);
     bool recursive = false;
     for (const RVarRef& v : captured(f)) {
-      if (v == var)
+      if (v == var) {
         recursive = true;
-      else
-        outer.push_back(cast<RVar>(current(v)));
-    }
-    std::erase_if(outer, [](const RVarRef& v) { return !v; });
-    std::vector<RVarRef> params = f.params;
-    NodeMap own;
-    for (const RVarRef& v : captured(f)) {
-      if (v == var || !current(v).as<RVar>()) continue;
-      RVarRef param = make_rvar(v->name, current(v)->sinfo);
+        continue;
+      }
+      RVarRef now = cast<RVar>(current(v));
+      if (!now) continue;
+      RVarRef param = make_rvar(v->name, now->sinfo);
+      inside.stand_for(v, param, signature(now));
+      outer.push_back(now);
       params.push_back(param);
-      own[v] = param;
+      extra.push_back(param);
     }
     std::vector<StructInfo> infos;
     for (const RVarRef& p : params) infos.push_back(p->sinfo);
     RExpr callee = global_var(name, func_info(infos, f.ret, f.is_pure));
-    FuncRef lifted = make<Function>(params, RExpr(replaced(f.body, own)), f.ret, bool{f.is_pure}, Attrs(f.attrs));
-    // Inside, the function calls itself with what it captured.
-    if (recursive) {
-      std::vector<RExpr> extra;
-      for (size_t i = f.params.size(); i < params.size(); ++i) extra.push_back(params[i]);
-      lifted = calling(lifted, var, callee, extra);
-    }
-    FuncRef done = LambdaLifter(builder(), names_).function(*lifted);
+    FuncRef lifted = make<Function>(params, RExpr(f.body), f.ret, bool{f.is_pure}, Attrs(f.attrs));
+    if (recursive) lifted = calling(lifted, var, callee, extra);
+    FuncRef done = inside.function(*lifted);
     done = fresh_copy(with(done, &Function::ret, done->body->sinfo));
     builder().update_function(name, done);
     callee = builder().function(name);
@@ -128,48 +124,88 @@ class LambdaLifter final : public GraphRewriter {
       replace(var, callee);
       return nullptr;
     }
-    RExpr closure = op_call_of("make_closure", {callee, relax::tuple({outer.begin(), outer.end()})}, {});
-    closures_.insert(var);
-    return closure;
+    return closure_of(callee, {outer.begin(), outer.end()});
+  }
+
+  /// `to` takes the place of `from`, which had this struct info as long as functions were values of their own.
+  void stand_for(const RVarRef& from, const RVarRef& to, const StructInfo& signature) {
+    replace(from, to);
+    if (!equal(to->sinfo, signature)) signatures_[to] = signature;
+  }
+
+  void after(const RVarRef& var) override {
+    RVarRef now = cast<RVar>(current(var));
+    if (now && now != var && !equal(now->sinfo, var->sinfo)) signatures_[now] = var->sinfo;
+  }
+
+  /// The struct info that the value had as long as functions were values of their own: closures are objects.
+  StructInfo signature(const RExpr& e) const {
+    if (const Tuple* t = e.as<Tuple>()) {
+      std::vector<StructInfo> items;
+      for (const RExpr& item : t->items) items.push_back(signature(item));
+      return tuple_info(std::move(items));
+    }
+    auto at = e.as<RVar>() ? signatures_.find(cast<RVar>(e)) : signatures_.end();
+    return at == signatures_.end() ? e->sinfo : at->second;
+  }
+
+  static RExpr closure_of(const RExpr& callee, std::vector<RExpr> values) {
+    return op_call_of("make_closure", {callee, relax::tuple(std::move(values))}, {});
   }
 
   static RExpr op_call_of(const char* op, std::vector<RExpr> args, std::vector<StructInfo> sinfo_args) {
     return relax::call(op_ref(op), std::move(args), {}, std::move(sinfo_args));
   }
 
-  /// Calls of `var` become calls of `callee` with more arguments.
+  /// The function calls itself with what it captured; where `var` is another value, it is bound to a closure of the same.
   static FuncRef calling(const FuncRef& f, const RVarRef& var, const RExpr& callee, const std::vector<RExpr>& extra) {
-    return transform(f, [&](const RCall& c) -> NodeRef {
+    FuncRef out = transform(f, [&](const RCall& c) -> NodeRef {
       if (c.op != var) return ref(c);
       std::vector<RExpr> args = c.args;
       args.insert(args.end(), extra.begin(), extra.end());
       return make<RCall>(callee, std::move(args), c.attrs, c.sinfo_args, c.sinfo);
     });
+    const std::vector<RVarRef> used = rvars_in(out->body);
+    const SeqExpr* body = out->body.as<SeqExpr>();
+    if (!body || std::ranges::find(used, var) == used.end()) return out;
+    RExpr self = extra.empty() ? callee : with_sinfo(closure_of(callee, extra), object_info());
+    std::vector<BindingBlockRef> blocks = body->blocks;
+    blocks.insert(blocks.begin(), make<BindingBlock>(std::vector<Binding>{bind_value(var, self)}, false));
+    return with(out, &Function::body, RExpr(with(*body, &SeqExpr::blocks, joined_blocks(blocks))));
   }
 
-  /// A call of what is an object now has no struct info until it is a call of a closure.
+  /// A call of what is an object now has no struct info until it is a call of a closure. A function that asks for a
+  /// function is given the object as one.
   RExpr reinferred_value(const RExpr& value) override {
     const RCall* call = value.as<RCall>();
-    const RVar* callee = call ? call->op.as<RVar>() : nullptr;
-    return callee && !callee->sinfo.as<FuncInfo>() ? value : GraphRewriter::reinferred_value(value);
+    if (!call || call->op.as<Op>()) return GraphRewriter::reinferred_value(value);
+    const FuncInfo* callee = signature(call->op).as<FuncInfo>();
+    std::vector<RExpr> args = call->args;
+    for (size_t i = 0; callee && callee->params && i < std::min(args.size(), callee->params->size()); ++i) {
+      if (base_check((*callee->params)[i], args[i]->sinfo, builder().arith()) != BaseCheck::not_known) continue;
+      if (StructInfo was = signature(args[i]); !equal(was, args[i]->sinfo))
+        args[i] = builder().emit_match_cast(args[i], was);
+    }
+    RCallRef out = args == call->args ? ref(*call) : with(*call, &RCall::args, std::move(args));
+    return call->op->sinfo.as<FuncInfo>() ? GraphRewriter::reinferred_value(out) : RExpr(out);
   }
 
   RExpr value(const RVarRef& var, const RExpr& value) override {
     const RCall* call = value.as<RCall>();
-    if (!call) return value;
-    // A function that gives a closure gives an object; a call of one says what it returns.
-    const RVar* callee = call->op.as<RVar>();
+    const RVar* callee = call ? call->op.as<RVar>() : nullptr;
     if (!callee) return value;
+    // A function that gives a closure gives an object; a call of one says what it returns.
     RExpr from = builder().bound_value(ref(*callee));
-    const bool is_closure = closures_.contains(ref(*callee)) || (from && from.as<RCall>());
-    if (!is_closure) return value;
-    const bool pure = !from || !is_impure_call(from);
-    return op_call_of(
-        pure ? "invoke_pure_closure" : "invoke_closure", {call->op, relax::tuple(call->args)}, {var->sinfo});
+    if (!signatures_.contains(ref(*callee)) && !(from && from.as<RCall>())) return value;
+    const FuncInfo* info = signature(call->op).as<FuncInfo>();
+    return op_call_of(info && info->pure ? "invoke_pure_closure" : "invoke_closure",
+                      {call->op, relax::tuple(call->args)},
+                      {var->sinfo});
   }
 
   const std::map<RVarRef, std::string>& names_;
-  std::set<RVarRef> closures_;
+  /// The struct info that variables had before functions they hold became objects.
+  std::map<RVarRef, StructInfo> signatures_;
 };
 
 }  // namespace
