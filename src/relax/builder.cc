@@ -76,7 +76,7 @@ void require_known(const RVar& v) {
 }  // namespace
 
 void BlockBuilder::begin_scope(const std::vector<RVarRef>& params) {
-  VarMap sizes;
+  VarMap sizes = params.empty() && !scopes_.empty() ? scopes_.back() : VarMap();
   for (const RVarRef& p : params) {
     require_known(*p);
     for (const VarRef& v : definable_vars(p->sinfo)) {
@@ -365,8 +365,6 @@ RExpr BlockBuilder::in_new_scope(const RExpr& e, const std::vector<RVarRef>& par
 
 RExpr BlockBuilder::normalize_if(const If& n) {
   RExpr condition = argument(n.condition);
-  // A branch sees the sizes of the scope around it.
-  VarMap outer = scopes_.empty() ? VarMap() : scopes_.back();
   RExpr then_branch = in_new_scope(n.true_branch, {}), else_branch = in_new_scope(n.false_branch, {});
   if (condition == n.condition && then_branch == n.true_branch && else_branch == n.false_branch && n.sinfo)
     return ref(n);

@@ -37,7 +37,8 @@ class BlockBuilder {
   RExpr function(const std::string& name) const;
 
   // ---- Scopes and blocks.
-  /// Begins a function's (or a branch's) scope: the sizes that its parameters define are known to be >= 0.
+  /// Begins a function's scope: the sizes that its parameters define are known to be >= 0. Without parameters: a branch's,
+  /// which sees the sizes of the scope around it.
   void begin_scope(const std::vector<RVarRef>& params = {});
   void end_scope();
   void begin_block(bool is_dataflow);
