@@ -272,6 +272,18 @@ size_t std::hash<sator::relax::TensorValue>::operator()(const sator::relax::Tens
 
 namespace sator {
 
+template <>
+constexpr NodeInfo detail::node_info<relax::VarBinding, relax::BindingNode>() {
+  NodeInfo info = node_info<relax::VarBinding, NodeBase>();
+  info.family = &kFamily<relax::BindingNode>;
+  info.equal = [](const NodeBase& x, const NodeBase& y, Equality& eq) {
+    const auto &a = static_cast<const relax::VarBinding&>(x), &b = static_cast<const relax::VarBinding&>(y);
+    if (a.value.as<relax::LocalFunction>()) return eq.define(a.var, b.var) && eq.nodes(a.value, b.value);
+    return eq.nodes(a.value, b.value) && eq.define(a.var, b.var);
+  };
+  return info;
+}
+
 template class Node<relax::ObjectInfo, relax::StructInfoNode>;
 template class Node<relax::PrimInfo, relax::StructInfoNode>;
 template class Node<relax::ShapeInfo, relax::StructInfoNode>;

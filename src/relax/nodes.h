@@ -340,6 +340,10 @@ inline bool is_op(const RExpr& e, std::string_view name) { return op_name(e) == 
 
 namespace sator {
 
+/// Equality of a binding: a local function may call itself, so its variable is matched before its body.
+template <>
+constexpr NodeInfo detail::node_info<relax::VarBinding, relax::BindingNode>();
+
 // What follows from fields() is compiled once, in nodes.cc.
 extern template class Node<relax::ObjectInfo, relax::StructInfoNode>;
 extern template class Node<relax::PrimInfo, relax::StructInfoNode>;
