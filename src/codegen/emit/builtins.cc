@@ -309,7 +309,11 @@ llvm::Value* emit_nothing(Emit& e, const Call& n) { return n.dtype.is_void() ? n
 
 llvm::Value* emit_ret(Emit& e, const Call& n) {
   auto status = as_int(n.args[0]);
-  if (!status || *status != 0) unsupported("a kernel that returns something");
+  if (!status || *status != 0)
+    fail({.what = "machine code has no form for a kernel that returns something",
+          .needs = "a program that stores its results",
+          .hint = "run ReturnByStore before (`sator opt FILE --passes ReturnByStore`): it stores the number in a last "
+                  "parameter, `result`"});
   return integer(e, 0, i32);
 }
 
