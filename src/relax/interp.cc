@@ -122,10 +122,15 @@ runtime::Value GraphInterpreter::Machine::function(const Function& f, const std:
     fail({.what = text(name, " called with ", args.size(), " arguments"),
           .needs = text(f.params.size(), " arguments"),
           .hint = "pass one per parameter"});
-  if (++depth_ > options.max_depth)
+  struct Level {
+    int& depth;
+    explicit Level(int& d) : depth(d) { ++depth; }
+    ~Level() { --depth; }
+  } level(depth_);
+  if (depth_ > options.max_depth)
     fail({.what = text("more than ", options.max_depth, " calls inside each other"),
-          .needs = "a recursion that ends",
-          .hint = "check its condition"});
+          .needs = text("at most ", options.max_depth, " in the interpreter; compiled programs go deeper"),
+          .hint = "check that the recursion ends, or build the program and run it"});
   Environment env;
   if (around) env = *around;
   if (!env.module) env.module = module.get();
@@ -137,7 +142,6 @@ runtime::Value GraphInterpreter::Machine::function(const Function& f, const std:
   }
   runtime::Value out = sequence(*f.body.as<SeqExpr>(), env);
   if (f.ret) env.check(out, f.ret, false, text("the result of ", name));
-  --depth_;
   return out;
 }
 

@@ -1,18 +1,20 @@
 #include "runtime/vm.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 
 #include "base/interrupt.h"
+#include "runtime/builtins/functions.h"
 #include "runtime/builtins/table.h"
 
 namespace sator::runtime {
 
 namespace {
 
-constexpr size_t kMaxDepth = 500;  // about 0.5 MB of the C++ stack
-constexpr size_t kMaxWhere = 500;  // characters of a message that name the calls
+constexpr size_t kMaxDepth = 100'000;  // calls within each other: their registers are on the heap
+constexpr size_t kMaxNested = 500;     // of them those that a builtin makes: about 0.5 MB of the C++ stack
+constexpr size_t kKeptFrames = 1000;   // stay for the next call
+constexpr size_t kMaxWhere = 500;      // characters of a message that name the calls
 
 using Clock = std::chrono::steady_clock;
 
@@ -161,83 +163,134 @@ Value VirtualMachine::run_builtin(int32_t function, const Args& args) {
   return result;
 }
 
-Value VirtualMachine::run_vm(const FunctionInfo& f, const Args& args) {
+void VirtualMachine::enter(const FunctionInfo& f, const Args& args) {
   if (args.size() != f.vm.params.size())
     fail({.what = text(f.name, " is called with ", args.size(), " arguments"),
           .needs = text(f.vm.params.size(), " arguments: ", join(f.vm.params, ", "))});
-  if (depth_ >= kMaxDepth)
-    fail({.what = text("calls are nested more than ", kMaxDepth, " deep"),
-          .needs = "functions that end",
+  if (depth_ >= kMaxDepth || nested_ > kMaxNested)
+    fail({.what = text("calls are nested more than ", depth_ >= kMaxDepth ? kMaxDepth : kMaxNested, " deep"),
+          .needs = text(
+              "at most ", kMaxDepth, " calls within each other, ", kMaxNested, " where hooks or builtins make them"),
+          .hint = "see that the recursion ends, or make fewer steps in one call",
           .where = "in " + f.name});
   if (frames_.size() == depth_) frames_.emplace_back();
-  std::vector<Value>& registers = frames_[depth_];
-  // Drops what the registers hold, also when an error passes.
-  struct Frame {
-    VirtualMachine& vm;
-    std::vector<Value>& registers;
-    Site outer;
-    ~Frame() {
-      registers.clear();
-      --vm.depth_;
-      vm.site_ = outer;
-    }
-  } frame{*this, registers, site_};
-  ++depth_;
-  registers.resize(static_cast<size_t>(f.vm.num_registers));
-  for (size_t i = 0; i < args.size(); ++i) registers[i] = args[i];
+  Frame& frame = frames_[depth_++];
+  frame.function = &f;
+  frame.at = executable_->code.data() + f.vm.begin;
+  frame.outer = site_;
+  frame.registers.resize(static_cast<size_t>(f.vm.num_registers));
+  for (size_t i = 0; i < args.size(); ++i) frame.registers[i] = args[i];
+}
 
-  const auto function_index = static_cast<int32_t>(&f - executable_->functions.data());
-  const Instruction* at = executable_->code.data() + f.vm.begin;
+void VirtualMachine::leave() {
+  Frame& frame = frames_[--depth_];
+  frame.registers.clear();
+  site_ = frame.outer;
+}
+
+Value VirtualMachine::run_vm(const FunctionInfo& f, const Args& args) {
+  // Drops what the registers hold, also when an error passes.
+  struct Run {
+    VirtualMachine& vm;
+    size_t base;
+    explicit Run(VirtualMachine& machine) : vm(machine), base(machine.depth_) { ++vm.nested_; }
+    ~Run() {
+      while (vm.depth_ > base) vm.leave();
+      --vm.nested_;
+      if (base == 0 && vm.frames_.size() > kKeptFrames) vm.frames_.resize(kKeptFrames);
+    }
+  } run(*this);
+  enter(f, args);
   try {
     while (true) {
-      switch (at->op) {
+      Frame& frame = frames_[depth_ - 1];
+      const Instruction& i = *frame.at;
+      std::vector<Value>& registers = frame.registers;
+      switch (i.op) {
         case Opcode::call: {
           check_interrupt();
-          site_ = {function_index, at->annotation};
-          Value result = run_call(*at, registers);
-          if (at->reg != kVoidRegister) registers[static_cast<size_t>(at->reg)] = std::move(result);
-          ++at;
+          site_ = {static_cast<int32_t>(frame.function - executable_->functions.data()), i.annotation};
+          if (enter_call(i, registers)) break;
+          Value result = run_call(i, registers);
+          if (i.reg != kVoidRegister) registers[static_cast<size_t>(i.reg)] = std::move(result);
+          ++frame.at;
           break;
         }
-        case Opcode::ret:
-          return at->reg == kVoidRegister ? Value() : std::move(registers[static_cast<size_t>(at->reg)]);
-        case Opcode::goto_: at += at->offset; break;
+        case Opcode::ret: {
+          Value result = i.reg == kVoidRegister ? Value() : std::move(registers[static_cast<size_t>(i.reg)]);
+          if (depth_ - 1 == run.base) return result;
+          leave();
+          Frame& caller = frames_[depth_ - 1];
+          if (caller.at->reg != kVoidRegister)
+            caller.registers[static_cast<size_t>(caller.at->reg)] = std::move(result);
+          ++caller.at;
+          break;
+        }
+        case Opcode::goto_: frame.at += i.offset; break;
         case Opcode::if_: {
-          const int64_t* condition = registers[static_cast<size_t>(at->reg)].as_int();
+          const int64_t* condition = registers[static_cast<size_t>(i.reg)].as_int();
           if (condition == nullptr)
-            fail({.what = text("the condition is ", registers[static_cast<size_t>(at->reg)].describe()),
+            fail({.what = text("the condition is ", registers[static_cast<size_t>(i.reg)].describe()),
                   .needs = "an integer"});
-          at += *condition != 0 ? 1 : at->offset;
+          frame.at += *condition != 0 ? 1 : i.offset;
           break;
         }
       }
     }
   } catch (const Error& e) {
     Reason reason = e.reason;
-    auto index = at - (executable_->code.data() + f.vm.begin);
-    if (reason.where.size() > kMaxWhere) throw;  // a deep recursion: the innermost calls say enough
-    if (!reason.where.empty()) reason.where += ", called ";
-    reason.where += text("in ", f.name, " at instruction ", index);
-    if (at->op == Opcode::call && at->annotation >= 0)
-      reason.where += text(" (", *executable_->constants[static_cast<size_t>(at->annotation)].as_string(), ')');
+    // Of a deep recursion the innermost calls say enough.
+    for (size_t d = depth_; d > run.base && reason.where.size() <= kMaxWhere; --d) {
+      const Frame& frame = frames_[d - 1];
+      const auto index = frame.at - (executable_->code.data() + frame.function->vm.begin);
+      if (!reason.where.empty()) reason.where += ", called ";
+      reason.where += text("in ", frame.function->name, " at instruction ", index);
+      if (frame.at->op == Opcode::call && frame.at->annotation >= 0)
+        reason.where += text(" (", *executable_->constants[static_cast<size_t>(frame.at->annotation)].as_string(), ')');
+    }
     fail(std::move(reason));
   }
 }
 
-Value VirtualMachine::run_call(const Instruction& i, std::vector<Value>& registers) {
-  std::array<const Value*, 16> few;
-  std::vector<const Value*> many;
-  const Value** pointers = few.data();
-  if (i.num_args > few.size()) {
-    many.resize(i.num_args);
-    pointers = many.data();
+VirtualMachine::CallArgs::CallArgs(const VirtualMachine& vm, const Instruction& i, std::vector<Value>& registers)
+    : count_(i.num_args) {
+  const Value** pointers = few_.data();
+  if (i.num_args > few_.size()) {
+    many_.resize(i.num_args);
+    pointers = many_.data();
   }
   for (uint32_t a = 0; a < i.num_args; ++a) {
-    const Arg& arg = executable_->args[i.first_arg + a];
+    const Arg& arg = vm.executable_->args[i.first_arg + a];
     pointers[a] =
-        arg.kind == ArgKind::register_ ? &registers[static_cast<size_t>(arg.value)] : &arg_values_[i.first_arg + a];
+        arg.kind == ArgKind::register_ ? &registers[static_cast<size_t>(arg.value)] : &vm.arg_values_[i.first_arg + a];
   }
-  const std::span<const Value* const> given(pointers, i.num_args);
+}
+
+bool VirtualMachine::enter_call(const Instruction& i, std::vector<Value>& registers) {
+  if (call_hook_) return false;
+  const FunctionInfo& f = executable_->functions[static_cast<size_t>(i.function)];
+  if (f.kind == FunctionKind::vm) {
+    const CallArgs args(*this, i, registers);
+    enter(f, Args(f.name, args.values()));
+    return true;
+  }
+  // A closure's call is recorded as one.
+  if (instrument_ || f.kind != FunctionKind::builtin || i.num_args == 0) return false;
+  if (loaded_[static_cast<size_t>(i.function)].builtin->run != builtin::invoke_closure) return false;
+  const CallArgs args(*this, i, registers);
+  const Closure* closure = args.values()[0]->as<Closure>();
+  if (closure == nullptr) return false;
+  const FunctionInfo& called = executable_->functions[static_cast<size_t>(closure->function)];
+  if (called.kind != FunctionKind::vm) return false;
+  std::vector<const Value*> all(args.values().begin() + 1, args.values().end());
+  for (const Value& value : closure->captured) all.push_back(&value);
+  enter(called, Args(called.name, all));
+  return true;
+}
+
+Value VirtualMachine::run_call(const Instruction& i, std::vector<Value>& registers) {
+  const CallArgs call_args(*this, i, registers);
+  const std::span<const Value* const> given = call_args.values();
   if (!call_hook_) return dispatch(i.function, given);
   const CallHook hook = call_hook_;  // it may set another one
   const Args args(executable_->functions[static_cast<size_t>(i.function)].name, given);

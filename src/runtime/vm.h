@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "runtime/abi.h"
 #include "runtime/args.h"
@@ -105,7 +107,30 @@ class VirtualMachine {
 
   Value dispatch(int32_t function, std::span<const Value* const> args);
   Value run_builtin(int32_t function, const Args& args);
+  /// A call that is running: of one VM function by another on the heap, so that recursion takes none of the C++ stack.
+  struct Frame {
+    const FunctionInfo* function = nullptr;
+    const Instruction* at = nullptr;
+    std::vector<Value> registers;
+    Site outer;
+  };
+  /// The values of an instruction's arguments; no memory is taken for a few.
+  class CallArgs {
+   public:
+    CallArgs(const VirtualMachine& vm, const Instruction& i, std::vector<Value>& registers);
+    std::span<const Value* const> values() const { return {many_.empty() ? few_.data() : many_.data(), count_}; }
+
+   private:
+    std::array<const Value*, 16> few_;
+    std::vector<const Value*> many_;
+    size_t count_;
+  };
+
   Value run_vm(const FunctionInfo& f, const Args& args);
+  void enter(const FunctionInfo& f, const Args& args);
+  void leave();
+  /// Whether the instruction calls a VM function, whose frame has been entered.
+  bool enter_call(const Instruction& i, std::vector<Value>& registers);
   Value run_call(const Instruction& i, std::vector<Value>& registers);
   void gather_arguments(const FunctionInfo& f, std::span<const Value* const> args);
   CallRecord begin_record(const FunctionInfo& f, std::span<const Value* const> args) const;
@@ -117,8 +142,9 @@ class VirtualMachine {
   std::unordered_map<std::string_view, int32_t> index_of_;  // by name, in the executable
   std::vector<LoadedFunction> loaded_;                      // by function index
   std::vector<Value> arg_values_;                           // beside Executable::args: what is not in a register
-  std::deque<std::vector<Value>> frames_;                   // registers by call depth; the memory stays
+  std::deque<Frame> frames_;                                // by call depth; the memory stays
   size_t depth_ = 0;
+  size_t nested_ = 0;  // runs of run_vm within each other
   Site site_;
 
   // Of the kernel call being prepared; kernels do not call back into the machine.

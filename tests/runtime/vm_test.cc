@@ -224,13 +224,64 @@ TEST(VirtualMachine, CallsFunctionsAndClosures) {
   b.call(b.vm_function("forever"), {}, again);
   b.ret(again);
   b.end_function();
+  b.begin_function("forever_by_closures", {});
+  Arg self = b.new_register(), again_closed = b.new_register();
+  b.call(b.builtin("vm.builtin.make_closure"), {Arg::function(b.vm_function("forever_by_closures"))}, self);
+  b.call(b.builtin("vm.builtin.invoke_closure"), {self}, again_closed);
+  b.ret(again_closed);
+  b.end_function();
   VirtualMachine vm(b.finish(), {}, ThreadPool::create(1));
   Value result_value = vm.call("main", {0.25});
   const Tuple& fields = *result_value.as<Tuple>();
   EXPECT_EQ(*fields.fields[0].as_int(), 7);  // what was captured stands last, as LambdaLift's parameters do
   EXPECT_EQ(*fields.fields[1].as_float(), 0.25);
-  EXPECT_EQ(failure(vm, {}, "forever"), "calls are nested more than 500 deep / functions that end");
+  const std::string limits = "at most 100000 calls within each other, 500 where hooks or builtins make them";
+  EXPECT_EQ(failure(vm, {}, "forever"), "calls are nested more than 100000 deep / " + limits);
+  EXPECT_EQ(failure(vm, {}, "forever_by_closures"), "calls are nested more than 100000 deep / " + limits);
+  vm.set_call_hook([](const Args&, const Value*) { return true; });
+  EXPECT_EQ(failure(vm, {}, "forever"), "calls are nested more than 500 deep / " + limits);
+  vm.set_call_hook(nullptr);
   EXPECT_EQ(*vm.call("pair", {1, 2}).as<Tuple>()->fields[1].as_int(), 2);  // and goes on
+}
+
+// even(n): n = 0, or odd(n - 1), which is even(n - 2), as a closure: each call waits for the next one's result and adds 1.
+TEST(VirtualMachine, RecursionIsDeep) {
+  ExecutableBuilder b;
+  KernelSignature step{.params = {{.name = "n", .dtype = i64, .dims = {KernelDim::constant(1)}}}};
+  for (const bool even : {true, false}) {
+    b.begin_function(even ? "even" : "odd", {"n"});
+    Arg going = b.new_register(), closure = b.new_register(), result = b.new_register();
+    b.call(b.builtin("vm.builtin.read_if_cond"), {Arg::reg(0)}, going);
+    auto end = b.if_(going);
+    b.call(b.kernel("less", step), {Arg::reg(0)});
+    if (even) {
+      b.call(b.vm_function("odd"), {Arg::reg(0)}, result);
+    } else {
+      b.call(b.builtin("vm.builtin.make_closure"), {Arg::function(b.vm_function("even"))}, closure);
+      b.call(b.builtin("vm.builtin.invoke_closure"), {closure, Arg::reg(0)}, result);
+    }
+    b.call(b.kernel("more", step), {result});
+    b.ret(result);
+    b.patch(end);
+    b.ret(Arg::reg(0));
+    b.end_function();
+  }
+  KernelTable table;
+  table.add("less", [](void* const* buffers, const int64_t*, SatorContext*) -> int32_t {
+    --*static_cast<int64_t*>(buffers[0]);
+    return 0;
+  });
+  table.add("more", [](void* const* buffers, const int64_t*, SatorContext*) -> int32_t {
+    ++*static_cast<int64_t*>(buffers[0]);
+    return 0;
+  });
+  VirtualMachine vm(b.finish(), table, ThreadPool::create(1));
+  for (const int64_t depth : {0, 1, 1000, 99'998, 3}) {
+    Ref<Tensor> n = Tensor::empty({1}, i64);
+    *n->data_as<int64_t>() = depth;
+    const Value result = vm.call("even", {n});
+    EXPECT_EQ(*result.as<Tensor>()->data_as<int64_t>(), depth);
+  }
 }
 
 TEST(VirtualMachine, SaysWhichFunctionIsMissing) {
