@@ -148,10 +148,7 @@ void FunctionParser::name_value(const Value& value, const std::string& name) {
   } else if (const BufferRef* b = value.as<BufferRef>(); b && (*b)->name.empty()) {
     const_cast<Buffer&>(**b).name = name;
     if ((*b)->data->name.empty()) name_value(Expr((*b)->data), name);
-    for (size_t i = 0; i < (*b)->strides.size(); ++i) {
-      const Var* stride = (*b)->strides[i].as<Var>();
-      name_value((*b)->strides[i], stride && !stride->name.empty() ? stride->name : text(name, "_s", i));
-    }
+    for (size_t i = 0; i < (*b)->strides.size(); ++i) name_value((*b)->strides[i], text(name, "_s", i));
     if ((*b)->elem_offset) name_value((*b)->elem_offset, name + "_elem_offset");
   } else if (const Values* list = value.as<Values>()) {
     for (size_t i = 0; i < list->items.size(); ++i) name_value(list->items[i], text(name, "_", i));

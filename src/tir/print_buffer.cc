@@ -82,7 +82,8 @@ ScriptPrinter::BufferArgs ScriptPrinter::buffer_args(const Buffer& buffer, Frame
         printer.define_as(*v, frame, [part_of_buffer, i] {
           return index_doc(part_of_buffer("strides"), {integer_doc(static_cast<int64_t>(i))});
         });
-        strides.push_back(string_doc(v->name));
+        // The name that a reader gives it, whatever its name has been.
+        strides.push_back(string_doc(text(printer.find(buffer)->text, "_s", i)));
       } else {
         if (v) define_before(*v);
         strides.push_back(print(buffer.strides[i]));
