@@ -49,11 +49,15 @@ class ProgramBuilder {
     const std::vector<LayerKind> kinds = layer_kinds();
     std::set<std::string_view> added;
     std::vector<AttentionShape> of_block(repeats_.kept().size());
+    std::vector<Program::CacheKernels> kernels_of_block(of_block.size());
     for (const LayerKind& kind : kinds) {
       AttentionShape own = attention;
       if (!kind.rope) own.rotary_dim = 0, own.interleaved = false;
       own.window = kind.windowed ? a.window : 0;
-      for (int64_t index : kind.blocks) of_block[static_cast<size_t>(index)] = own;
+      for (int64_t index : kind.blocks) {
+        of_block[static_cast<size_t>(index)] = own;
+        kernels_of_block[static_cast<size_t>(index)] = {kind.kv_append, kind.attention};
+      }
       if (added.insert(kind.kv_append).second)
         out_.add_function(tir::without_symbol(kv_append_kernel(own)), kind.kv_append);
       if (added.insert(kind.attention).second)
@@ -68,6 +72,7 @@ class ProgramBuilder {
             std::move(specs_),
             limits_,
             std::move(of_block),
+            std::move(kernels_of_block),
             std::move(layers_),
             summed_layers(config_),
             std::move(repeats_)};

@@ -30,14 +30,19 @@ inline constexpr const char* kHeadLayer = "lm_head";
 ///   params   what the tuple `params` of these functions holds, in order
 ///   limits   what a session must know
 ///   attention  of each block: heads, sizes, window, rotary embedding
+///   cache_kernels  of each block: the functions that the cache calls for it
 ///   layers   names of the layers that bind results, "transformer.h.0.attn.c_attn", in the order of the model
 ///   summed_layers  of all of the model's those whose results chips that share each layer add up
 ///   repeats  which blocks it has, and for how many each stands
 struct Program {
+  struct CacheKernels {
+    std::string kv_append, attention;
+  };
   ModuleRef module;
   std::vector<ParamSpec> params;
   ModelLimits limits;
   std::vector<AttentionShape> attention;
+  std::vector<CacheKernels> cache_kernels;
   std::vector<std::string> layers;
   std::vector<std::string> summed_layers;
   Repeats repeats;

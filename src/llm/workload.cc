@@ -186,19 +186,20 @@ class Workload::Walk {
   void add_attention(const std::string& layer, int64_t index, std::vector<KernelCall>& calls) {
     const ParamFacts plain, cache{.kind = OperandKind::kv};
     const int64_t limit = all_.limits_.context_window;
+    const Attention& of_layer = all_.attention_.at(static_cast<size_t>(index));
     KernelCall append{
-        .function = "kv_append",
+        .function = of_layer.names.kv_append,
         .layer = layer,
         .sizes = {{"n", size_.tokens}, {"pages", runtime::PagedSequences::pages_for(limit)}, {"limit", limit}},
-        .work = all_.attention_.at(static_cast<size_t>(index)).append};
+        .work = of_layer.append};
     append.params.assign(append.work->params.size() - 2, plain);
     append.params.insert(append.params.end(), 2, cache);
     calls.push_back(std::move(append));
-    calls.push_back({.function = "attention",
+    calls.push_back({.function = of_layer.names.attention,
                      .layer = layer,
                      .sizes = {{"n", size_.tokens}, {"kv_len", size_.context}},
                      .params = {plain, cache, cache, plain},
-                     .work = all_.attention_.at(static_cast<size_t>(index)).work});
+                     .work = of_layer.work});
     if (all_.has_extra_) calls.back().params.push_back(plain);
   }
 
@@ -256,8 +257,10 @@ Workload::Workload(const ModuleRef& phase3, const Program& program)
     : module_(phase3),
       has_extra_(program.attention.front().biased || program.attention.front().sinks),
       limits_(program.limits) {
-  for (const AttentionShape& shape : program.attention)
-    attention_.push_back({kv_append_work(shape), attention_work(shape)});
+  for (size_t b = 0; b < program.attention.size(); ++b) {
+    const AttentionShape& shape = program.attention[b];
+    attention_.push_back({program.cache_kernels[b], kv_append_work(shape), attention_work(shape)});
+  }
   for (const char* pass : {"LiftTransformParams", "DeadCodeElimination", "RewriteDataflowReshape"})
     module_ = passes::pass_named(pass).run(module_, {});
   const std::set<std::string> layers(program.layers.begin(), program.layers.end());

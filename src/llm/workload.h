@@ -48,6 +48,7 @@ class Workload {
   std::vector<dataflow::ParamFacts> params_;  ///< of the lifted tuple
   std::vector<std::string> param_layer_;      ///< the layer that each belongs to; empty: none
   struct Attention {
+    Program::CacheKernels names;
     tir::PrimFuncRef append, work;
   };
   std::vector<Attention> attention_;                       ///< what that of each layer launches

@@ -26,7 +26,8 @@ std::vector<PhaseKernel> kernels_of(const std::vector<llm::KernelCall>& calls, c
   };
   std::vector<Entry> entries;
   auto same_work = [](const llm::KernelCall& a, const llm::KernelCall& b) {
-    return a.function == b.function && a.sizes == b.sizes && a.params == b.params && a.sequences == b.sequences;
+    return a.function == b.function && a.work == b.work && a.sizes == b.sizes && a.params == b.params &&
+           a.sequences == b.sequences;
   };
   for (const llm::KernelCall& call : calls) {
     const Entry* twin = nullptr;

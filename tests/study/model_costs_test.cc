@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "base/text.h"
+#include "frontend/hf_config.h"
+#include "reference_data.h"
 #include "study/measure.h"
 #include "study/phase.h"
 #include "study/sample.h"
@@ -60,6 +63,34 @@ TEST(ModelCosts, ADecodeStepReadsTheCacheOnce) {
     const OperandBits moved = cost_of(scheme, "edge_npu32").decode.cost.levels.at(0).by_kind;
     const int64_t token = 8 * 2 * 256 * bits;
     EXPECT_EQ(moved.kv, 144 * token + token) << scheme;
+  }
+}
+
+// Layers with a window of 6 positions and layers that see all are launches of different work, however alike their sizes are.
+TEST(ModelCosts, WindowedAndFullAttentionAreCostedApart) {
+  for (const char* family : {"gemma2", "gemma3", "gpt-oss", "cohere2"}) {
+    SCOPED_TRACE(family);
+    SchemeJob job{.scheme = llm::parse_scheme("f16"), .options = {}, .decode_context = 20};
+    job.options.model = reference_data("models/families") / family;
+    job.options.shapes_only = true;
+    job.options.prompt_len = 16, job.options.gen_len = 4;
+    const ModelConfig config = read_model_config(job.options.model);
+    ASSERT_EQ(config.attention.window, 6);
+    const std::vector<Chip> chips = {shipped("edge_npu32")};
+    const ChipResult result = model_workers().cost(job, chips, [](const std::string&, bool) {}).at(0);
+    // Queries meet pairs of positions: all up to their own, or the last six of them.
+    const int64_t pair = 2 * config.attention.heads * config.attention.head_dim;
+    const std::map<std::string, int64_t> prefill = {{"attention", 136}, {"attention_window", 21 + 10 * 6}},
+                                         decode = {{"attention", 20}, {"attention_window", 6}};
+    for (const auto& [phase, pairs] : {std::pair{&result.prefill, prefill}, {&result.decode, decode}}) {
+      std::set<std::string> seen;
+      for (const KernelRow& row : phase->rows)
+        if (auto at = pairs.find(row.function); at != pairs.end()) {
+          EXPECT_EQ(row.cost.macs, pair * at->second) << row.function;
+          seen.insert(row.function);
+        }
+      EXPECT_EQ(seen.size(), 2U);
+    }
   }
 }
 
