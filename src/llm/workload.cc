@@ -10,6 +10,7 @@
 #include "passes/pass.h"
 #include "relax/outline.h"
 #include "relax/struct_info.h"
+#include "rules/rule.h"
 #include "runtime/paged_sequences.h"
 
 namespace sator::llm {
@@ -261,6 +262,9 @@ Workload::Workload(const ModuleRef& phase3, const Program& program)
     const AttentionShape& shape = program.attention[b];
     attention_.push_back({program.cache_kernels[b], kv_append_work(shape), attention_work(shape)});
   }
+  for (const auto& [name, func] : phase3->functions)
+    if (const tir::PrimFuncRef copy = rules::reshape_in_one_copy(cast<tir::PrimFunc>(func)))
+      module_ = with_function(std::move(module_), name, copy);
   for (const char* pass : {"LiftTransformParams", "DeadCodeElimination", "RewriteDataflowReshape"})
     module_ = passes::pass_named(pass).run(module_, {});
   const std::set<std::string> layers(program.layers.begin(), program.layers.end());

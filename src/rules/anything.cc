@@ -37,6 +37,19 @@ MaybeReason schedule_view(Schedule& s, const target::CpuLevel&) {
   return {};
 }
 
+PrimFuncRef reshape_in_one_copy(const PrimFuncRef& f) {
+  if (!f || int_attr(f->attrs, "tir.is_scheduled").value_or(0) != 0) return nullptr;
+  const BlockRealizeRef root = root_of(*f);
+  if (!root || root->block->alloc_buffers.empty()) return nullptr;
+  Schedule s = named_schedule(f, "main");
+  for (const BlockHandle& b : leaf_blocks(s)) {
+    const BufferStore* store = s.get(b).init ? nullptr : s.get(b).body.as<BufferStore>();
+    if (!store || !store->value.as<BufferLoad>()) return nullptr;
+  }
+  inline_all(s);
+  return passes::is_reshape(*s.func()) ? s.func() : nullptr;
+}
+
 MaybeReason schedule_anything(Schedule& s, const target::CpuLevel& level) {
   inline_cheap(s, padded_operands(s));
   for (const BlockHandle& b : leaf_blocks(s)) schedule_nest(s, b, level);

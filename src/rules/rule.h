@@ -47,6 +47,10 @@ bool attempt(F&& f) {
   }
 }
 
+/// The function as one copy, where it has several and they keep all elements in their order: scheduled so, it is a view. Nothing
+/// of any other function, and of one that is a single copy already.
+tir::PrimFuncRef reshape_in_one_copy(const tir::PrimFuncRef& f);
+
 /// A schedule of the function whose first steps ask for all of its blocks, so that later ones name what rules find by
 /// looking: its trace is then text that replays.
 schedule::Schedule named_schedule(const tir::PrimFuncRef& f, const std::string& name);

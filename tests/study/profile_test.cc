@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "reference_data.h"
 
 namespace sator::study {
 namespace {
@@ -48,6 +49,40 @@ TEST(Profile, RecordsStateTheModelsWork) {
       EXPECT_TRUE(first.contains(key)) << key;
   }
 }
+
+class Families : public testing::TestWithParam<std::string> {};
+
+// Layers that differ by windows or rotary embeddings, reshapes of every kind, experts: each kernel that ran is joined with the call that
+// states it. Windows are shorter than the prompt.
+TEST_P(Families, KernelsAreThoseThatTheProgramStates) {
+  const fs::path folder = reference_data("models/families") / GetParam();
+  const bool latent = GetParam().starts_with("deepseek");  // products by head too
+  for (const char* scheme : {"f32", "int8-channel"}) {
+    if (!latent && std::string(scheme) != "f32") continue;
+    SCOPED_TRACE(scheme);
+    llm::OpenModel model = llm::open_model(folder, {.scheme = llm::parse_scheme(scheme), .threads = 2});
+    const ModelProfile profile = profile_model(folder, model, {.prompt_len = 20, .chip = {}});
+    int64_t macs[2] = {0, 0};
+    for (const WorkloadRecord& r : profile.records) macs[r.phase == "decode"] += r.macs;
+    EXPECT_EQ(macs[1], llm::macs_of_step(model.config, {.tokens = 1, .context = 21}));
+    // Of experts the expected ones are counted, whose rows are rounded.
+    if (model.config.experts.count > 0) continue;
+    EXPECT_EQ(macs[0], llm::macs_of_step(model.config, {.tokens = 20, .context = 20}));
+  }
+}
+
+std::vector<std::string> families() {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& e : fs::directory_iterator(reference_data("models/families")))
+    if (e.is_directory()) names.push_back(e.path().filename().string());
+  std::ranges::sort(names);
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(Profile, Families, testing::ValuesIn(families()), [](const auto& info) {
+  std::string name = info.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
 
 }  // namespace
 }  // namespace sator::study
