@@ -60,7 +60,11 @@ PhaseResult cost_of_run(const std::vector<runtime::CallRecord>& run, const Modul
 
 std::string run_cost_table(const PhaseResult& cost, const Chip& chip) {
   size_t width = 8;
-  for (const KernelRow& row : cost.rows) width = std::max(width, row.function.size() + 2);
+  size_t bound_width = std::max<size_t>(16, cost.cost.bound.size() + 2);
+  for (const KernelRow& row : cost.rows) {
+    width = std::max(width, row.function.size() + 2);
+    if (row.costed) bound_width = std::max(bound_width, row.cost.bound.size() + 2);
+  }
   auto line = [&](const std::string& name, int64_t calls, const Cost* c, const std::string& what) {
     const std::vector<std::string> cells = {calls > 0 ? text(calls) : "calls",
                                             c              ? quantity(c->latency_s, "s")
@@ -81,9 +85,9 @@ std::string run_cost_table(const PhaseResult& cost, const Chip& chip) {
                                             c              ? c->bound
                                             : what.empty() ? "bound by"
                                                            : "-"};
-    constexpr size_t kWidths[] = {7, 11, 10, 11, 11, 11, 16};
+    const size_t widths[] = {7, 11, 10, 11, 11, 11, bound_width};
     std::string out = pad_right(name, width);
-    for (size_t i = 0; i < cells.size(); ++i) out += pad_left(cells[i], kWidths[i]);
+    for (size_t i = 0; i < cells.size(); ++i) out += pad_left(cells[i], widths[i]);
     return out + "\n";
   };
   std::string out = text(chip_line(facts_of(chip)), "; ", calibration_words(chip), "\n");
