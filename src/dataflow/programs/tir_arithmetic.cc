@@ -128,7 +128,7 @@ Arithmetic arithmetic_of(const tir::BufferStore& store, const VarValues& values)
   Arithmetic result;
   if (const Expr added = added_to_itself(store)) {
     const Mul* product = without_casts(added).as<Mul>();
-    if (product && is_data(product->a) && is_data(product->b)) {
+    if (product && is_data(product->a) && is_data(product->b) && !equal(product->a, product->b)) {
       result.multiply_accumulate = true;
       // What happens to a factor before it is multiplied is other work.
       result.first = without_casts(product->a);
