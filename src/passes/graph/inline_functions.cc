@@ -55,13 +55,19 @@ ModuleRef inline_private_functions(const ModuleRef& given, const PassContext&) {
   if (callees.empty()) return module;
   ModuleRef out = rewrite_functions(
       module, [&](const FuncRef& f, BlockBuilder& builder) { return inline_functions(f, callees, builder); });
-  // What no call is left of goes.
-  std::set<std::string> named;
+  // What nothing that stays names goes: closures name what they call.
+  std::vector<std::string> staying;
   for (const auto& [name, func] : out->functions)
-    if (const Function* f = func.as<Function>(); f && !callees.contains(name)) named.merge(callees_of(*f));
+    if (!callees.contains(name)) staying.push_back(name);
   std::map<std::string, Func> functions;
-  for (const auto& [name, func] : out->functions)
-    if (!callees.contains(name) || named.contains(name)) functions.emplace(name, func);
+  while (!staying.empty()) {
+    const std::string name = staying.back();
+    staying.pop_back();
+    auto at = out->functions.find(name);
+    if (at == out->functions.end() || !functions.emplace(name, at->second).second) continue;
+    if (const Function* f = at->second.as<Function>())
+      for (const std::string& callee : callees_of(*f)) staying.push_back(callee);
+  }
   return with(out, &Module::functions, std::move(functions));
 }
 
