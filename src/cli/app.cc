@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <iostream>
-#include <iterator>
 #include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/suggest.h"
+#include "engine/prompt.h"
 
 namespace sator::cli {
 
@@ -354,12 +354,7 @@ static int guarded(std::ostream& out, std::ostream& notes, const Work& work) {
 }
 
 std::string standard_input(Streams& io) {
-  std::string text{std::istreambuf_iterator<char>(io.in), {}};
-  if (trim(text).empty())
-    fail({.what = "standard input holds no text",
-          .needs = "a text: - reads it from there",
-          .hint = "echo 'Once upon a time' | sator ..."});
-  return text;
+  return read_text(io.in, "standard input", "a text: - reads it from there", "echo 'Once upon a time' | sator ...");
 }
 
 int run_app(const std::vector<std::string>& args, const std::vector<Command>& commands, std::istream& in,

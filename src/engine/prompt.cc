@@ -8,7 +8,7 @@
 
 namespace sator {
 
-static std::string read_text(std::istream& in, const std::string& where, const std::string& what, const char* hint) {
+std::string read_text(std::istream& in, const std::string& where, const std::string& what, const char* hint) {
   std::string all;
   char chunk[1 << 16];
   while (in.read(chunk, sizeof chunk), in.gcount() > 0) {

@@ -10,6 +10,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <streambuf>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -166,6 +167,34 @@ TEST(App, HelpGoesToStandardOutput) {
   }
   EXPECT_NE(run({}, command).out.find("generate  streams text"), std::string::npos);
   EXPECT_EQ(run({"--version"}, command).out.substr(0, 6), "sator ");
+}
+
+/// A text without an end, that counts what is read of it.
+class Endless : public std::streambuf {
+ public:
+  int64_t read = 0;
+
+ private:
+  int_type underflow() override {
+    read += std::ssize(block_);
+    setg(block_.data(), block_.data(), block_.data() + block_.size());
+    return traits_type::to_int_type(block_[0]);
+  }
+  std::string block_ = std::string(1 << 16, 'a');
+};
+
+TEST(CommandTable, NoMoreOfStandardInputIsReadThanATextMayHave) {
+  const std::string model = std::string(SATOR_SOURCE_DIR) + "/examples/gpt2-stories";
+  for (const auto& args : std::vector<std::vector<std::string>>{{"generate", model, "--prompt", "-"},
+                                                                {"perplexity", model, "--text", "-"}}) {
+    SCOPED_TRACE(args[0]);
+    Endless text;
+    std::istream in(&text);
+    std::ostringstream out, notes;
+    EXPECT_EQ(run_app(args, command_table(), in, out, notes), 1);
+    EXPECT_NE(notes.str().find("standard input has more than 64 MB"), std::string::npos) << notes.str();
+    EXPECT_LE(text.read, (64 << 20) + (1 << 17));
+  }
 }
 
 TEST(CommandTable, NamesAreUniqueAndLinesAreShort) {
