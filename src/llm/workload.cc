@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "arith/eval.h"
@@ -258,9 +259,14 @@ Workload::Workload(const ModuleRef& phase3, const Program& program)
     : module_(phase3),
       has_extra_(program.attention.front().biased || program.attention.front().sinks),
       limits_(program.limits) {
+  std::map<std::string, tir::PrimFuncRef> known;  // kernels of one name have one work
   for (size_t b = 0; b < program.attention.size(); ++b) {
     const AttentionShape& shape = program.attention[b];
-    attention_.push_back({program.cache_kernels[b], kv_append_work(shape), attention_work(shape)});
+    const Program::CacheKernels& names = program.cache_kernels[b];
+    tir::PrimFuncRef &append = known[names.kv_append], &work = known[names.attention];
+    if (!append) append = kv_append_work(shape);
+    if (!work) work = attention_work(shape);
+    attention_.push_back({names, append, work});
   }
   for (const auto& [name, func] : phase3->functions)
     if (const tir::PrimFuncRef copy = rules::reshape_in_one_copy(cast<tir::PrimFunc>(func)))
