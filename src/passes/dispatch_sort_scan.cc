@@ -288,9 +288,6 @@ class SortDispatcher final : public GraphRewriter {
     const auto axis = int_attr(call.attrs, "axis");
     const bool keeps = int_attr(call.attrs, "keepdims").value_or(0) != 0;
     const std::vector<int64_t> gone = sorted_axes(axis ? std::optional(Axes{*axis}) : std::nullopt, x->ndim);
-    std::vector<Expr> results = *shape;
-    for (int64_t d : gone) results[static_cast<size_t>(d)] = int_imm(1, i64);
-    if (!keeps) results = without(*shape, gone);
     int64_t count = 1;
     for (const Expr& e : only(*shape, gone)) {
       const auto n = as_int(e);
@@ -300,6 +297,9 @@ class SortDispatcher final : public GraphRewriter {
       const ExtremeSearch search{in.tensor(0), gone, greatest, count <= max_int(i32) ? i32 : i64};
       const std::optional<LineParts> parts = parts_of(search.extents());
       const te::Tensor position = parts ? search.by_parts(*parts) : search.of_all();
+      std::vector<Expr> results = search.elements.shape();
+      for (int64_t d : gone) results[static_cast<size_t>(d)] = int_imm(1, i64);
+      if (!keeps) results = search.kept();
       return std::vector<te::Tensor>{te::compute({.name = "T_position"}, results, [&](const te::Indices& i) {
         return cast_to(i64, position(keeps ? without(i, gone) : i));
       })};
