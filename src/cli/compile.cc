@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/model_options.h"
 #include "cli/program_options.h"
 #include "llm/open.h"
 
@@ -111,35 +112,31 @@ Command compile_command() {
   return {
       .name = "compile",
       .does = "compiles a model to a library",
-      .options =
-          {{.name = "MODEL",
-            .help = "a Hugging Face folder, or one with mlc-chat-config.json; config.json suffices",
-            .into = &a->model,
-            .required = true},
-           {.name = "-o,--output FILE", .help = "the library, model.so", .into = &a->output, .required = true},
-           {.name = "--quantization SCHEME",
-            .help = "that of mlc-chat-config.json, else the checkpoint's own, unless told",
-            .into = &a->quantization,
-            .also = {"--quant", "--quantize", "-q", "--scheme"}},
-           {.name = "--target,--device TARGET",
-            .help = "what to compile for",
-            .into = &a->target,
-            .choices = {"llvm", "cpu", "auto"}},
-           {"--isa LEVELS", "instruction sets: native, portable, or names separated by commas", &a->isa},
-           {.name = "--opt LEVEL",
-            .help = "as MLC-LLM's; on CPUs all rules always apply",
-            .into = &a->opt,
-            .choices = {"O0", "O1", "O2", "O3"}},
-           {"--overrides LIST", "\"context_window_size=N;prefill_chunk_size=N\"", &a->overrides},
-           {"--debug-dump DIR", "write the program after each phase there", &a->debug_dump},
-           {"--each-pass", kEachPassHelp, &a->each_pass},
-           {.name = "--kv-cache DTYPE",
-            .help = "dtype of the KV cache; the model's own, float32 under f32 and without --quantization, unless told",
-            .into = &a->cache_dtype,
-            .choices = {"float32", "float16", "bfloat16"}},
-           {"--explain-schedule",
-            "per function: block, rule, normal form, steps, and why other rules declined",
-            &a->explain}},
+      .options = {{.name = "MODEL",
+                   .help = "a Hugging Face folder, or one with mlc-chat-config.json; config.json suffices",
+                   .into = &a->model,
+                   .required = true},
+                  {.name = "-o,--output FILE", .help = "the library, model.so", .into = &a->output, .required = true},
+                  {.name = "--quantization SCHEME",
+                   .help = "that of mlc-chat-config.json, else the checkpoint's own, unless told",
+                   .into = &a->quantization,
+                   .also = kQuantizationNames},
+                  {.name = "--target,--device TARGET",
+                   .help = "what to compile for",
+                   .into = &a->target,
+                   .choices = {"llvm", "cpu", "auto"}},
+                  {"--isa LEVELS", "instruction sets: native, portable, or names separated by commas", &a->isa},
+                  {.name = "--opt LEVEL",
+                   .help = "as MLC-LLM's; on CPUs all rules always apply",
+                   .into = &a->opt,
+                   .choices = {"O0", "O1", "O2", "O3"}},
+                  {"--overrides LIST", "\"context_window_size=N;prefill_chunk_size=N\"", &a->overrides},
+                  {"--debug-dump DIR", "write the program after each phase there", &a->debug_dump},
+                  {"--each-pass", kEachPassHelp, &a->each_pass},
+                  cache_option(a->cache_dtype),
+                  {"--explain-schedule",
+                   "per function: block, rule, normal form, steps, and why other rules declined",
+                   &a->explain}},
       .run = [a](Streams& io) { run(*a, io); }};
 }
 

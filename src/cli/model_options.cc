@@ -8,6 +8,15 @@
 
 namespace sator::cli {
 
+const std::vector<std::string> kQuantizationNames = {"--quant", "--quantize", "-q", "--scheme"};
+
+Option cache_option(std::optional<std::string>& dtype) {
+  return {.name = "--kv-cache DTYPE",
+          .help = "dtype of the KV cache; the model's own, float32 under f32 and without --quantization, unless told",
+          .into = &dtype,
+          .choices = {"float32", "float16", "bfloat16"}};
+}
+
 std::vector<Option> model_options(ModelArguments& a) {
   return {
       {.name = "MODEL",
@@ -19,16 +28,13 @@ std::vector<Option> model_options(ModelArguments& a) {
        .help = "how weights (and activations) are stored; `sator schemes` lists them; as the checkpoint has them "
                "unless told",
        .into = &a.quantization,
-       .also = {"--quant", "--quantize", "-q", "--scheme"}},
+       .also = kQuantizationNames},
       {"--threads N", "worker threads; all cores unless told", &a.threads, false, {}, between(1, 1024)},
       {"--calibration FILE", "a text, for schemes with static activation scales", &a.calibration},
       {"--isa LEVELS", "what to compile for: native, portable, or names separated by commas", &a.isa},
       {"--model-lib FILE", "the library that `sator compile` wrote; compiled as needed unless told", &a.model_lib},
       {"--debug-dump DIR", "write the program after each phase there, and passes.txt (compiles anew)", &a.debug_dump},
-      {.name = "--kv-cache DTYPE",
-       .help = "dtype of the KV cache; the model's own, float32 under f32 and without --quantization, unless told",
-       .into = &a.cache_dtype,
-       .choices = {"float32", "float16", "bfloat16"}},
+      cache_option(a.cache_dtype),
       {"--adapter FOLDER", "a LoRA as PEFT saves it, added to the weights", &a.adapter},
       {"--verify", "compare converted weights with their md5 sums before they are used", &a.verify},
   };

@@ -24,6 +24,11 @@ struct ModelArguments {
   fs::path folder() const { return model_folder(model); }
 };
 
+/// What --quantization is called elsewhere.
+extern const std::vector<std::string> kQuantizationNames;
+/// --kv-cache.
+Option cache_option(std::optional<std::string>& dtype);
+
 /// MODEL and the options that say how it is opened.
 std::vector<Option> model_options(ModelArguments& arguments);
 

@@ -561,8 +561,7 @@ static void require_apart(const fs::path& folder, const fs::path& out) {
   const char* how = in == to           ? " is the model's own folder"
                     : contains(to, in) ? " contains the model's folder"
                                        : nullptr;
-  if (!how && (fs::exists(to / "model.safetensors") || fs::exists(to / "model.safetensors.index.json")))
-    how = " holds another checkpoint";
+  if (!how && SafeTensors::are_in(to)) how = " holds another checkpoint";
   if (how)
     fail({.what = text("the output ", out.string(), how),
           .needs = "a folder of its own: converted weights in it would stand for the checkpoint",
