@@ -5,7 +5,8 @@
     check.py --fix [FILE...] rewrites sources in the house's format
 
 A room (folder of src/) includes only itself and rooms above it in src/LAYERS; so do folders of a room with a LAYERS. Names in the unnamed namespaces of a room's
-files are unique in the room and no types or constants of any room's headers, for the release build compiles several files at once; two may have the same alias. Sizes are hints and fail nothing.
+files are unique in the room, are no types or constants of any room's headers, and hide none of an outer namespace that another file of the room uses, for the
+release build compiles several files at once; two may have the same alias. Sizes are hints and fail nothing.
 """
 import argparse
 import concurrent.futures
@@ -129,6 +130,7 @@ def unnamed_names(text):
                     yield f"{function.group(1)}({', '.join(types)})", number
 
 
+RAW_STRING = re.compile(r'R"(\w*)\(.*?\)\1"', re.DOTALL)
 TYPE = re.compile(r"(?:struct|class|enum class|union) (\w+)\b")
 NAMESPACE = re.compile(r"namespace (\w[\w:]*) \{")
 
@@ -141,7 +143,7 @@ def namespace_of(text):
 
 def name_findings(root):
     """Names that a file of a room defines in an unnamed namespace and another file there, or a header of any room as a type or constant of
-    the same namespace, defines too: (path, line, words)."""
+    the same namespace, defines too, or that hide a header's of an outer namespace from another file of the room: (path, line, words)."""
     seen, types = {}, {}
     for path in sources(root, ("src",), (".h",)):
         namespace = ""
@@ -150,11 +152,28 @@ def name_findings(root):
                 namespace = opened.group(1)
             elif found := TYPE.match(line) or UNNAMED[-1].match(line):
                 types.setdefault((namespace, found.group(1)), path)
-    for path in sources(root, ("src",), (".cc",)):
-        room, text = path.relative_to(root / "src").parts[0], path.read_text(errors="replace")
+    texts = {path: path.read_text(errors="replace") for path in sources(root, ("src",), (".cc",))}
+    texts = {path: RAW_STRING.sub(lambda raw: "\n" * raw.group().count("\n"), text) for path, text in texts.items()}
+
+    def uses(path, room, namespace, name):
+        return (
+            path.relative_to(root / "src").parts[0] == room
+            and f"{namespace_of(texts[path])}::".startswith(f"{namespace}::")
+            and re.search(rf"(?<![:.>\w]){name}\b", re.sub(r"//.*", "", texts[path]))
+        )
+
+    for path, text in texts.items():
+        room, namespace = path.relative_to(root / "src").parts[0], namespace_of(text)
         for definition, line in unnamed_names(text):
             name = definition.partition(" = ")[0]
-            declared = types.get((namespace_of(text), name))
+            outer = namespace.rpartition("::")[0]
+            while outer and (outer, name) not in types:
+                outer = outer.rpartition("::")[0]
+            if outer and (other := next((p for p in texts if p != path and uses(p, room, namespace, name)), None)):
+                declared = types[outer, name].relative_to(root)
+                yield path, line, f"{declared} defines {name} too, and {other.relative_to(root)} uses it: call this one what it is"
+                continue
+            declared = types.get((namespace, name))
             first, other = (None, declared) if declared else seen.setdefault((room, name), (definition, path))
             is_same_alias = definition != name and definition == first
             if other != path and not is_same_alias:

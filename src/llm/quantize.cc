@@ -53,7 +53,7 @@ float round_to(float v, DType dtype) {
   return v;
 }
 
-struct Range {
+struct Extremes {
   float lo = 0, hi = 0;
   float largest() const { return std::max(-lo, hi); }
 };
@@ -62,7 +62,7 @@ struct Range {
 float nearest(float v) { return (v + 12582912.f) - 12582912.f; }
 
 /// Numbers that lie together and share a scale: widens the range to them. False: one is not finite.
-bool widen(std::span<const float> values, Range& range) {
+bool widen(std::span<const float> values, Extremes& range) {
   float lo = range.lo, hi = range.hi, sum = 0;
   for (float v : values) {
     lo = std::min(lo, v), hi = std::max(hi, v);
@@ -139,7 +139,7 @@ QuantizedMatrix quantize(std::span<const float> w, int64_t rows, int64_t cols, c
     std::ranges::transform(row, cast.begin(), [&](float v) { return round_to(v, format.scale_dtype); });
     return std::span<const float>(cast);
   };
-  std::vector<Range> ranges(static_cast<size_t>(index.count()));
+  std::vector<Extremes> ranges(static_cast<size_t>(index.count()));
   for (int64_t r = 0; r < rows; ++r) {
     const std::span<const float> row = row_of(r);
     for (int64_t c = 0; c < cols; c += index.run(c)) {

@@ -74,6 +74,14 @@ class Layers(unittest.TestCase):
         self.write("src/base/b.cc", "namespace {\nclass Plan {};\n}  // namespace\n")
         self.assertEqual(self.names(), [("src/ir/a.cc", 3, "Plan")])
 
+    def test_a_name_hides_that_of_an_outer_namespace_from_another_file(self):
+        self.write("src/base/plan.h", "namespace sator {\nstruct Plan {};\nstruct Way {};\n}  // namespace sator\n")
+        self.write("src/ir/a.cc", "namespace sator::ir {\nnamespace {\nstruct Plan {};\nstruct Way {};\n}  // namespace\n}\n")
+        self.write("src/ir/b.cc", "namespace sator::ir {\nint f(const Plan& plan) { return plan.Way + a::Way; }  // a Way\nauto s = R\"(\nWay )\";\n}\n")
+        self.write("src/ir/c.cc", "namespace sator::other {\nint f(const Way& way);\n}\n")
+        self.write("src/base/d.cc", "namespace sator::ir {\nint f(const Way& way);\n}\n")
+        self.assertEqual(self.names(), [("src/ir/a.cc", 3, "Plan")])
+
     def test_constants_of_headers_meet_those_of_sources(self):
         self.write("src/ir/a.h", "namespace sator {\ninline constexpr int kMost = 1;\n}\n")
         self.write("src/ir/b.cc", "namespace sator {\nnamespace {\nconstexpr int kMost = 2;\n}  // namespace\n}\n")

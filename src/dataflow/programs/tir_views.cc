@@ -14,7 +14,7 @@ namespace sator::dataflow {
 namespace {
 
 /// The buffers over one pointer.
-struct Memory {
+struct PointerBuffers {
   BufferRef own;  // the parameter, or what a block allocates; null for a pointer of neither
   bool is_param = false;
   std::vector<BufferRef> used;  // by loads and stores, each once
@@ -64,7 +64,7 @@ class ViewReader {
     if (!changes) return ref(func_);
     tir::PrimFunc out = func_;
     for (auto& [param, buffer] : out.buffer_map)
-      if (const Memory& memory = memories_.at(buffer->data); memory.flat)
+      if (const PointerBuffers& memory = memories_.at(buffer->data); memory.flat)
         buffer = memory.flat;
       else if (memory.used.size() == 1)
         buffer = memory.used[0];
@@ -91,7 +91,7 @@ class ViewReader {
   }
 
   /// Whether another buffer than its own stands for the memory.
-  bool take(Memory& memory) const {
+  bool take(PointerBuffers& memory) const {
     std::vector<BufferRef> all = memory.used;
     if (memory.own && std::find(all.begin(), all.end(), memory.own) == all.end()) all.push_back(memory.own);
     if (all.size() < 2) return false;
@@ -127,7 +127,7 @@ class ViewReader {
   const tir::PrimFunc& func_;
   const std::string& name_;
   std::vector<std::string>& notes_;
-  std::map<VarRef, Memory> memories_;
+  std::map<VarRef, PointerBuffers> memories_;
 };
 
 }  // namespace
