@@ -1,223 +1,13 @@
 #include "llm/attention.h"
 
 #include <algorithm>
-#include <mutex>
-#include <unordered_map>
 
 #include "base/text.h"
-#include "runtime/paged_sequences.h"
-#include "tir/parse.h"
+#include "llm/attention_text.h"
 
 namespace sator::llm {
 
 namespace {
-
-static_assert(runtime::PagedSequences::kPageSize == 16, "the kernels below are written for pages of 16 positions");
-
-using Values = std::vector<std::pair<std::string, std::string>>;
-
-Values shape_values(const AttentionShape& s) {
-  auto num = [](int64_t v) { return text(v); };
-  const bool pairs = s.in_pairs();
-  return {{"K_PAGES", pairs ? "(pages, {G}, {D2}, 16, 2)" : "(pages, {G}, {D}, 16)"},
-          {"V_PAGES", pairs ? "(pages, {G}, 8, {D}, 2)" : "(pages, {G}, 16, {D})"},
-          {"K_PAGE", pairs ? "0:{D2}, 0:16, 0:2" : "0:{D}, 0:16"},
-          {"V_PAGE", pairs ? "0:8, 0:{D}, 0:2" : "0:16, 0:{D}"},
-          {"H", num(s.num_qo_heads)},
-          {"G", num(s.num_kv_heads)},
-          {"D", num(s.head_dim)},
-          {"D2", num(s.head_dim / 2)},
-          {"R", num(s.rotary_dim)},
-          {"R2", num(s.rotary_dim / 2)},
-          {"HG", num(s.num_qo_heads + s.num_kv_heads)},
-          {"QKV", num(s.num_qo_heads + 2 * s.num_kv_heads)},
-          {"SHARE", num(s.num_qo_heads / s.num_kv_heads)},
-          {"T", s.cache_dtype.name()}};
-}
-
-/// Functions are read once: the programs of a model's schemes have the same.
-tir::PrimFuncRef kernel(const char* source, const AttentionShape& s) {
-  static std::mutex one_at_a_time;
-  static std::unordered_map<std::string, tir::PrimFuncRef> known;
-  std::string program = filled(source, shape_values(s));
-  const std::lock_guard lock(one_at_a_time);
-  tir::PrimFuncRef& func = known[program];
-  if (!func) func = tir::parse_function(std::move(program));
-  return func;
-}
-
-// A token's keys and values go to their slot in their pages; with rotary embedding, queries and keys are rotated first. 16 tokens, a
-// page of a sequence perhaps, go head by head, for a page of one head is near then. A key is rounded in a row of its own, for its
-// elements lie apart in a page. Values in pairs of positions are written two tokens at a time, by the
-// first of them: no other writes a part of its pairs then.
-constexpr const char* kAppend = R"(
-@T.prim_func
-def kv_append(qkv_handle: T.handle, {ROPE_HANDLES}slots_handle: T.handle, {QUERY_HANDLE}k_pages_handle: T.handle, v_pages_handle: T.handle):
-    T.func_attr({"tir.noalias": T.bool(True), "tir.is_scheduled": 1, "sator.trusted_indices": 1})
-    n = T.int64()
-    pages = T.int64()
-    qkv = T.match_buffer(qkv_handle, (n, {QKV}, {D}), "float32")
-{ROPE_BUFFERS}    slots = T.match_buffer(slots_handle, (n,), "int32")
-{QUERY_BUFFER}    k_pages = T.match_buffer(k_pages_handle, {K_PAGES}, "{T}")
-    v_pages = T.match_buffer(v_pages_handle, {V_PAGES}, "{T}")
-    for i in T.parallel((n + T.int64(15)) // T.int64(16)):
-        with T.block("tokens"):
-            vi = T.axis.opaque((n + T.int64(15)) // T.int64(16), i)
-            T.reads({ROPE_READS}slots[0:n], qkv[0:n, 0:{QKV}, 0:{D}])
-            T.writes({QUERY_WRITES}k_pages[0:pages, 0:{G}, {K_PAGE}], v_pages[0:pages, 0:{G}, {V_PAGE}])
-            key = T.alloc_buffer(({D},), "{T}", scope="local")
-            first: T.int64 = vi * T.int64(16)
-            tokens: T.int64 = T.min(T.int64(16), n - first)
-{QUERIES}            for g, s in T.grid({G}, tokens):
-                t: T.int64 = first + s
-                page: T.int32 = slots[t] // 16
-                offset: T.int32 = slots[t] % 16
-{KEY}{STORE_KEY}{STORE_VALUE})";
-
-constexpr const char* kRopeHandles = "positions_handle: T.handle, rope_handle: T.handle, ";
-constexpr const char* kRopeBuffers = R"(    limit = T.int64()
-    positions = T.match_buffer(positions_handle, (n,), "int32")
-    rope = T.match_buffer(rope_handle, (limit, {R}), "float32")
-)";
-constexpr const char* kRopeReads = "positions[0:n], rope[0:limit, 0:{R}], ";
-constexpr const char* kQueryHandle = "q_handle: T.handle, ";
-constexpr const char* kQueryBuffer = R"(    q = T.match_buffer(q_handle, (n, {H}, {D}), "float32")
-)";
-constexpr const char* kQueryWrites = "q[0:n, 0:{H}, 0:{D}], ";
-constexpr const char* kQueries = R"(            for r, h in T.grid(tokens, {H}):
-                t: T.int64 = first + r
-{QUERY}
-)";
-
-constexpr const char* kStoreKey = R"(
-                for d in range({D}):
-                    k_pages[page, g, d, offset] = key[d]
-)";
-constexpr const char* kStoreValue = R"(
-                for d in T.vectorized({D}):
-                    v_pages[page, g, offset, d] = T.cast(qkv[t, {HG} + g, d], "{T}")
-)";
-constexpr const char* kStoreKeyInPairs = R"(
-                for d in range({D2}):
-                    for e in T.vectorized(2):
-                        k_pages[page, g, d, offset, e] = key[d * 2 + e]
-)";
-constexpr const char* kStoreValueInPairs = R"(
-                if offset % 2 == 0 and t + 1 < n and slots[T.min(t + 1, n - 1)] == slots[t] + 1:
-                    for d in T.vectorized({D}):
-                        v_pages[page, g, offset // 2, d, T.ramp(0, 1, 2)] = T.reinterpret("bfloat16x2", T.bitwise_or(T.cast(T.reinterpret("uint16", T.cast(qkv[t, {HG} + g, d], "{T}")), "uint32"), T.shift_left(T.cast(T.reinterpret("uint16", T.cast(qkv[T.min(t + 1, n - 1), {HG} + g, d], "{T}")), "uint32"), T.uint32(16))))
-                elif offset % 2 == 0 or t == 0 or slots[T.max(t - 1, 0)] + 1 != slots[t]:
-                    for d in range({D}):
-                        v_pages[page, g, offset // 2, d, offset % 2] = T.cast(qkv[t, {HG} + g, d], "{T}")
-)";
-
-// The {D} elements of a rotated head {X} into {TO}[.., d]. Row p of `rope` holds the cosines, then the sines; element j is paired with
-// j + R/2 (Llama's order), or 2 j with 2 j + 1 (GPT-J's). Elements from R on are not rotated.
-constexpr const char* kRotateHalves = R"(
-for d in T.vectorized({R2}):
-    {TO}d] = {CAST}qkv[t, {X}, d] * rope[positions[t], d] - qkv[t, {X}, d + {R2}] * rope[positions[t], {R2} + d]{CAST_END}
-for d in T.vectorized({R2}):
-    {TO}d + {R2}] = {CAST}qkv[t, {X}, d + {R2}] * rope[positions[t], d] + qkv[t, {X}, d] * rope[positions[t], {R2} + d]{CAST_END}
-)";
-constexpr const char* kRotatePairs = R"(
-for d in range({R2}):
-    {TO}d * 2] = {CAST}qkv[t, {X}, d * 2] * rope[positions[t], d] - qkv[t, {X}, d * 2 + 1] * rope[positions[t], {R2} + d]{CAST_END}
-    {TO}d * 2 + 1] = {CAST}qkv[t, {X}, d * 2 + 1] * rope[positions[t], d] + qkv[t, {X}, d * 2] * rope[positions[t], {R2} + d]{CAST_END}
-)";
-constexpr const char* kCopyRest = R"(
-for d in T.vectorized({D} - {R}):
-    {TO}d + {R}] = {CAST}qkv[t, {X}, d + {R}]{CAST_END}
-)";
-
-// What kv_append computes as blocks of one affine store each, on pages that are not in pairs: the work that the cost engine reads.
-constexpr const char* kAppendWork = R"(
-@T.prim_func
-def kv_append_work(qkv_handle: T.handle, slots_handle: T.handle, k_pages_handle: T.handle, v_pages_handle: T.handle):
-    T.func_attr({"tir.noalias": T.bool(True), "sator.trusted_indices": 1})
-    n = T.int64()
-    pages = T.int64()
-    qkv = T.match_buffer(qkv_handle, (n, {QKV}, {D}), "float32")
-    slots = T.match_buffer(slots_handle, (n,), "int32")
-    k_pages = T.match_buffer(k_pages_handle, (pages, {G}, {D}, 16), "{T}")
-    v_pages = T.match_buffer(v_pages_handle, (pages, {G}, 16, {D}), "{T}")
-    for t in T.parallel(n):
-        for g, d in T.grid({G}, {D}):
-            with T.block("key"):
-                vt = T.axis.opaque(n, t)
-                vg = T.axis.spatial({G}, g)
-                vd = T.axis.spatial({D}, d)
-                T.reads(slots[vt], qkv[vt, {H} + vg, vd])
-                T.writes(k_pages[0:pages, vg, vd, 0:16])
-                k_pages[slots[vt] // 16, vg, vd, slots[vt] % 16] = T.cast(qkv[vt, {H} + vg, vd], "{T}")
-        for g in range({G}):
-            for d in T.vectorized({D}):
-                with T.block("value"):
-                    vt = T.axis.opaque(n, t)
-                    vg = T.axis.spatial({G}, g)
-                    vd = T.axis.spatial({D}, d)
-                    T.reads(slots[vt], qkv[vt, {HG} + vg, vd])
-                    T.writes(v_pages[0:pages, vg, 0:16, vd])
-                    v_pages[slots[vt] // 16, vg, slots[vt] % 16, vd] = T.cast(qkv[vt, {HG} + vg, vd], "{T}")
-)";
-
-// Element vd of a rotated head {X}. Row p of `rope` holds the cosines, then the sines; element j is paired with j + R/2
-// (Llama's order), or 2 j with 2 j + 1 (GPT-J's). Elements from R on are not rotated; their indices stay inside of the head.
-// clang-format off
-constexpr const char* kRotatedHalves =
-    "T.if_then_else(vd < {R2}, qkv[vt, {X}, vd] * rope[positions[vt], vd % {R2}]"
-    " - qkv[vt, {X}, (vd + {R2}) % {D}] * rope[positions[vt], {R2} + vd % {R2}], "
-    "T.if_then_else(vd < {R}, qkv[vt, {X}, vd] * rope[positions[vt], vd % {R2}]"
-    " + qkv[vt, {X}, (vd + {D} - {R2}) % {D}] * rope[positions[vt], {R2} + vd % {R2}], qkv[vt, {X}, vd]))";
-constexpr const char* kRotatedPairs =
-    "T.if_then_else(vd < {R}, qkv[vt, {X}, vd] * rope[positions[vt], vd // 2 % {R2}]"
-    " + T.if_then_else(vd % 2 == 0, T.float32(-1), T.float32(1)) * qkv[vt, {X}, {PARTNER}]"
-    " * rope[positions[vt], {R2} + vd // 2 % {R2}], qkv[vt, {X}, vd])";
-// clang-format on
-// The other of a pair. In a head of odd size the last element has none: there the index is kept inside, for nothing.
-constexpr const char* kPartner = "vd // 2 * 2 + (1 - vd % 2)";
-constexpr const char* kPartnerOfOdd = "(vd // 2 * 2 + (1 - vd % 2)) % {D}";
-
-constexpr const char* kAppendRotatedWork = R"(
-@T.prim_func
-def kv_append_work(qkv_handle: T.handle, positions_handle: T.handle, rope_handle: T.handle, slots_handle: T.handle, q_handle: T.handle, k_pages_handle: T.handle, v_pages_handle: T.handle):
-    T.func_attr({"tir.noalias": T.bool(True), "sator.trusted_indices": 1})
-    n = T.int64()
-    pages = T.int64()
-    limit = T.int64()
-    qkv = T.match_buffer(qkv_handle, (n, {QKV}, {D}), "float32")
-    positions = T.match_buffer(positions_handle, (n,), "int32")
-    rope = T.match_buffer(rope_handle, (limit, {R}), "float32")
-    slots = T.match_buffer(slots_handle, (n,), "int32")
-    q = T.match_buffer(q_handle, (n, {H}, {D}), "float32")
-    k_pages = T.match_buffer(k_pages_handle, (pages, {G}, {D}, 16), "{T}")
-    v_pages = T.match_buffer(v_pages_handle, (pages, {G}, 16, {D}), "{T}")
-    for t in T.parallel(n):
-        for h, d in T.grid({H}, {D}):
-            with T.block("query"):
-                vt = T.axis.spatial(n, t)
-                vh = T.axis.spatial({H}, h)
-                vd = T.axis.spatial({D}, d)
-                T.reads(positions[vt], rope[0:limit, 0:{R}], qkv[vt, vh, 0:{D}])
-                T.writes(q[vt, vh, vd])
-                q[vt, vh, vd] = {ROTATED_QUERY}
-        for g, d in T.grid({G}, {D}):
-            with T.block("key"):
-                vt = T.axis.opaque(n, t)
-                vg = T.axis.spatial({G}, g)
-                vd = T.axis.spatial({D}, d)
-                T.reads(positions[vt], rope[0:limit, 0:{R}], slots[vt], qkv[vt, {H} + vg, 0:{D}])
-                T.writes(k_pages[0:pages, vg, vd, 0:16])
-                k_pages[slots[vt] // 16, vg, vd, slots[vt] % 16] = T.cast({ROTATED_KEY}, "{T}")
-        for g in range({G}):
-            for d in T.vectorized({D}):
-                with T.block("value"):
-                    vt = T.axis.opaque(n, t)
-                    vg = T.axis.spatial({G}, g)
-                    vd = T.axis.spatial({D}, d)
-                    T.reads(slots[vt], qkv[vt, {HG} + vg, vd])
-                    T.writes(v_pages[0:pages, vg, 0:16, vd])
-                    v_pages[slots[vt] // 16, vg, slots[vt] % 16, vd] = T.cast(qkv[vt, {HG} + vg, vd], "{T}")
-)";
 
 // Attention of {R} query rows of one sequence, tokens of one head or heads of one token that share keys, by blocks of {B} pages:
 //   scores  {SR} rows x {KB} pages at a time, sums in registers; K is stored transposed, so 16 positions are one vector
@@ -310,19 +100,6 @@ for r in range({R}):
         o[{TOKEN}, {HEAD}, d] = acc{S}[r, d] * (T.float32(1) / (total{S}[r, 0] + total{S}[r, 1]))
 )";
 
-// The addition to the score of a key, by its position; less the one at the query's own position, which changes no weight
-// and keeps the scores small.
-constexpr const char* kBiasHandle = "bias_handle: T.handle, ";
-constexpr const char* kBiasBuffer = R"(    limit = T.int64()
-    bias = T.match_buffer(bias_handle, ({H}, limit), "float32")
-)";
-constexpr const char* kBiasRead = ", bias[0:{H}, 0:limit]";
-
-// A sink is a position before all others that has no value: its score is the first peak, its weight beside that 1.
-constexpr const char* kSinksHandle = "sinks_handle: T.handle, ";
-constexpr const char* kSinksBuffer = R"(    sinks = T.match_buffer(sinks_handle, ({H},), "float32")
-)";
-constexpr const char* kSinksRead = ", sinks[0:{H}]";
 constexpr const char* kSinkWeight = "    total{S}[r, 0] = T.float32(1)\n";
 
 // What one step adds: a product to a score, a weighted element to a value; and the same of two.
@@ -409,88 +186,6 @@ def attention(q_handle: T.handle, token_seq_handle: T.handle, positions_handle: 
 {TOKEN_BODY}
 )";
 
-constexpr const char* kAttentionWork = R"(
-@T.prim_func
-def attention_work(q_handle: T.handle, k_handle: T.handle, v_handle: T.handle, {EXTRA_HANDLE}o_handle: T.handle, sm_scale: T.float32):
-    T.func_attr({"tir.noalias": T.bool(True), "sator.one_pass": 1})
-    n = T.int64()
-    kv_len = T.int64()
-    q = T.match_buffer(q_handle, (n, {H}, {D}), "float32")
-    k = T.match_buffer(k_handle, ({G}, kv_len, {D}), "{T}")
-    v = T.match_buffer(v_handle, ({G}, kv_len, {D}), "{T}")
-{EXTRA_BUFFER}    o = T.match_buffer(o_handle, (n, {H}, {D}), "float32")
-    s = T.alloc_buffer((n, {H}, kv_len), "float32")
-    largest = T.alloc_buffer((n, {H}), "float32")
-    e = T.alloc_buffer((n, {H}, kv_len), "float32")
-    total = T.alloc_buffer((n, {H}), "float32")
-    weighted = T.alloc_buffer((n, {H}, {D}), "float32")
-{NARROW_Q}
-    for {h}, i, j, d in T.grid({HEADS}, n, kv_len, {D}):
-        with T.block("scores"):
-            {vh}, vi, vj, vd = T.axis.remap("{S}SSR", [{h}, i, j, d])
-            with T.init():
-                s[vi, {HEAD}, vj] = T.float32(0)
-            if {ATTENDED}:
-                s[vi, {HEAD}, vj] = s[vi, {HEAD}, vj] + {Q} * T.cast(k[{GROUP}, vj, vd], "float32")
-{SCALED}    for {h}, i, j in T.grid({HEADS}, n, kv_len):
-        with T.block("largest"):
-            {vh}, vi, vj = T.axis.remap("{S}SR", [{h}, i, j])
-            with T.init():
-                largest[vi, {HEAD}] = {FIRST_LARGEST}
-            if {ATTENDED}:
-                largest[vi, {HEAD}] = T.max(largest[vi, {HEAD}], {SCORE}[vi, {HEAD}, vj])
-    for {h}, i, j in T.grid({HEADS}, n, kv_len):
-        with T.block("exponentials"):
-            {vh}, vi, vj = T.axis.remap("{S}SS", [{h}, i, j])
-            if {ATTENDED}:
-                e[vi, {HEAD}, vj] = T.exp({EXPONENT})
-    for {h}, i, j in T.grid({HEADS}, n, kv_len):
-        with T.block("total"):
-            {vh}, vi, vj = T.axis.remap("{S}SR", [{h}, i, j])
-            with T.init():
-                total[vi, {HEAD}] = {FIRST_TOTAL}
-            if {ATTENDED}:
-                total[vi, {HEAD}] = total[vi, {HEAD}] + e[vi, {HEAD}, vj]
-{NARROW_E}
-    for {h}, i, d, j in T.grid({HEADS}, n, {D}, kv_len):
-        with T.block("values"):
-            {vh}, vi, vd, vj = T.axis.remap("{S}SSR", [{h}, i, d, j])
-            with T.init():
-                weighted[vi, {HEAD}, vd] = T.float32(0)
-            if {ATTENDED}:
-                weighted[vi, {HEAD}, vd] = weighted[vi, {HEAD}, vd] + {E} * T.cast(v[{GROUP}, vj, vd], "float32")
-    for {h}, i, d in T.grid({HEADS}, n, {D}):
-        with T.block("attention"):
-            {vh}, vi, vd = T.axis.remap("{S}SS", [{h}, i, d])
-            o[vi, {HEAD}, vd] = weighted[vi, {HEAD}, vd] / total[vi, {HEAD}]
-)";
-
-constexpr const char* kWorkBiasBuffer = R"(    bias = T.match_buffer(bias_handle, ({H}, kv_len), "float32")
-)";
-constexpr const char* kScaledScores = R"(    scaled = T.alloc_buffer((n, {H}, kv_len), "float32")
-    for {h}, i, j in T.grid({HEADS}, n, kv_len):
-        with T.block("scaled"):
-            {vh}, vi, vj = T.axis.remap("{S}SS", [{h}, i, j])
-            if {ATTENDED}:
-                scaled[vi, {HEAD}, vj] = s[vi, {HEAD}, vj] * sm_scale{ADDED}
-)";
-constexpr const char* kExponent = "(s[vi, {HEAD}, vj] - largest[vi, {HEAD}]) * sm_scale";
-constexpr const char* kScaledExponent = "scaled[vi, {HEAD}, vj] - largest[vi, {HEAD}]";
-
-constexpr const char* kNarrowQueries = R"(
-    q16 = T.alloc_buffer((n, {H}, {D}), "{T}")
-    for {h}, i, d in T.grid({HEADS}, n, {D}):
-        with T.block("narrow_queries"):
-            {vh}, vi, vd = T.axis.remap("{S}SS", [{h}, i, d])
-            q16[vi, {HEAD}, vd] = T.cast(q[vi, {HEAD}, vd], "{T}"))";
-constexpr const char* kNarrowExponentials = R"(
-    e16 = T.alloc_buffer((n, {H}, kv_len), "{T}")
-    for {h}, i, j in T.grid({HEADS}, n, kv_len):
-        with T.block("narrow_exponentials"):
-            {vh}, vi, vj = T.axis.remap("{S}SS", [{h}, i, j])
-            if {ATTENDED}:
-                e16[vi, {HEAD}, vj] = T.cast(e[vi, {HEAD}, vj], "{T}"))";
-
 constexpr int64_t kTile = 8;          // query rows that pass over the cache together
 constexpr int64_t kHeads = 4;         // heads of one token that pass over the cache together
 constexpr int64_t kPagesOfBlock = 4;  // pages between two corrections of the running maximum
@@ -570,16 +265,6 @@ std::string rows_text(const char* source, const Rows& r, const AttentionShape& s
                  {"DC", num(r.value_columns)}});
 }
 
-std::string indented(const std::string& source, size_t spaces) {
-  std::string out;
-  for (size_t at = 0; at < source.size();) {
-    size_t end = std::min(source.find('\n', at), source.size());
-    if (end > at) out += std::string(spaces, ' ') + source.substr(at, end - at) + "\n";
-    at = end + 1;
-  }
-  return out;
-}
-
 /// The largest number up to `limit` that divides n.
 int64_t largest_divisor(int64_t n, int64_t limit) {
   int64_t d = std::min(n, limit);
@@ -587,57 +272,10 @@ int64_t largest_divisor(int64_t n, int64_t limit) {
   return d;
 }
 
-void check(const AttentionShape& s) {
-  if (s.num_kv_heads < 1 || s.num_qo_heads % s.num_kv_heads != 0 || s.head_dim < 1 || s.rotary_dim < 0 ||
-      s.rotary_dim % 2 != 0 || s.rotary_dim > s.head_dim || (s.interleaved && s.rotary_dim == 0) || s.window < 0 ||
-      s.soft_cap < 0 || (s.narrow && s.cache_dtype == f32) || (s.biased && s.sinks))
-    internal_error("attention: heads or sizes that do not fit each other");
-}
-
-/// What writes a head of `shape` into a row: one that is rotated, or copied.
-std::string row_of_head(const AttentionShape& shape, const char* to, const char* head, bool rounded, size_t spaces) {
-  std::string source;
-  if (shape.rotary_dim > 0) source = shape.interleaved ? kRotatePairs : kRotateHalves;
-  if (shape.rotary_dim < shape.head_dim) source += kCopyRest;
-  return indented(
-      filled(source,
-             {{"TO", to}, {"X", head}, {"CAST", rounded ? "T.cast(" : ""}, {"CAST_END", rounded ? R"(, "{T}"))" : ""}}),
-      spaces);
-}
-
 }  // namespace
 
-tir::PrimFuncRef kv_append_kernel(const AttentionShape& shape) {
-  check(shape);
-  const bool rotated = shape.rotary_dim > 0;
-  const Values values = {{"ROPE_HANDLES", rotated ? kRopeHandles : ""},
-                         {"ROPE_BUFFERS", rotated ? kRopeBuffers : ""},
-                         {"ROPE_READS", rotated ? kRopeReads : ""},
-                         {"QUERY_HANDLE", rotated ? kQueryHandle : ""},
-                         {"QUERY_BUFFER", rotated ? kQueryBuffer : ""},
-                         {"QUERY_WRITES", rotated ? kQueryWrites : ""},
-                         {"QUERIES", rotated ? kQueries : ""},
-                         {"QUERY", row_of_head(shape, "q[t, h, ", "h", false, 16)},
-                         {"KEY", row_of_head(shape, "key[", "{H} + g", true, 16)},
-                         {"STORE_KEY", shape.in_pairs() ? kStoreKeyInPairs : kStoreKey},
-                         {"STORE_VALUE", shape.in_pairs() ? kStoreValueInPairs : kStoreValue}};
-  return kernel(filled(kAppend, values).c_str(), shape);
-}
-
-tir::PrimFuncRef kv_append_work(const AttentionShape& shape) {
-  check(shape);
-  if (shape.rotary_dim == 0) return kernel(kAppendWork, shape);
-  const char* partner = shape.head_dim % 2 == 0 ? kPartner : kPartnerOfOdd;
-  const std::string rotated = shape.interleaved ? filled(kRotatedPairs, {{"PARTNER", partner}}) : kRotatedHalves;
-  return kernel(
-      filled(kAppendRotatedWork,
-             {{"ROTATED_QUERY", filled(rotated, {{"X", "vh"}})}, {"ROTATED_KEY", filled(rotated, {{"X", "{H} + vg"}})}})
-          .c_str(),
-      shape);
-}
-
 tir::PrimFuncRef attention_kernel(const AttentionShape& shape) {
-  check(shape);
+  check_shape(shape);
   const int64_t d = shape.head_dim;
   const int64_t heads = std::min(kHeads, shape.num_qo_heads / shape.num_kv_heads);
   const int64_t score_steps = shape.in_pairs() ? d / 2 : d;
@@ -662,60 +300,16 @@ tir::PrimFuncRef attention_kernel(const AttentionShape& shape) {
                   .value_sums = token.value_sums,
                   .value_columns = largest_divisor(d, 32)};
   auto rows = [&](const char* source, const Rows& r) { return rows_text(source, r, shape); };
-  Values values = {{"BUFFERS", indented(rows(kRowBuffers, tile) + rows(kRowBuffers, token), 12)},
-                   {"TILE_BODY", indented(rows(kRows, tile), 16)},
-                   {"TOKEN_BODY", indented(rows(kRows, token), 20)},
-                   {"EXTRA_HANDLE",
-                    shape.biased  ? kBiasHandle
-                    : shape.sinks ? kSinksHandle
-                                  : ""},
-                   {"EXTRA_BUFFER",
-                    shape.biased  ? kBiasBuffer
-                    : shape.sinks ? kSinksBuffer
-                                  : ""},
-                   {"EXTRA_READ",
-                    shape.biased  ? kBiasRead
-                    : shape.sinks ? kSinksRead
-                                  : ""},
-                   {"HEADS", text(heads)},
-                   {"TILE", text(kTile)}};
-  return kernel(filled(kAttention, values).c_str(), shape);
-}
-
-tir::PrimFuncRef attention_work(const AttentionShape& shape) {
-  check(shape);
-  const bool scaled = shape.biased || shape.sinks;  // what joins the scores is as large as they are then
-  std::string attended = "vj <= vi + kv_len - n";
-  if (shape.window > 0) attended += text(" and vi + kv_len - n < vj + ", shape.window);
-  Values values = {{"EXTRA_HANDLE",
-                    shape.biased  ? kBiasHandle
-                    : shape.sinks ? kSinksHandle
-                                  : ""},
-                   {"EXTRA_BUFFER",
-                    shape.biased  ? kWorkBiasBuffer
-                    : shape.sinks ? kSinksBuffer
-                                  : ""},
-                   {"SCALED", scaled ? kScaledScores : ""},
-                   {"ADDED", shape.biased ? " + bias[{HEAD}, vj]" : ""},
-                   {"SCORE", scaled ? "scaled" : "s"},
-                   {"EXPONENT", scaled ? kScaledExponent : kExponent},
-                   {"FIRST_LARGEST", shape.sinks ? "sinks[{HEAD}]" : "T.float32(-3.4e38)"},
-                   {"FIRST_TOTAL", shape.sinks ? "T.exp(sinks[{HEAD}] - largest[vi, {HEAD}])" : "T.float32(0)"},
-                   {"NARROW_Q", shape.narrow ? kNarrowQueries : ""},
-                   {"NARROW_E", shape.narrow ? kNarrowExponentials : ""},
-                   {"Q", shape.narrow ? R"(T.cast(q16[vi, {HEAD}, vd], "float32"))" : "q[vi, {HEAD}, vd]"},
-                   {"E", shape.narrow ? R"(T.cast(e16[vi, {HEAD}, vj], "float32"))" : "e[vi, {HEAD}, vj]"}};
-  // Heads that share keys and values are rows beside each other.
-  const bool shared = shape.num_qo_heads > shape.num_kv_heads;
-  const Values heads = {{"h", shared ? "g, r" : "h"},
-                        {"vh", shared ? "vg, vr" : "vh"},
-                        {"HEADS", shared ? "{G}, {SHARE}" : "{H}"},
-                        {"S", shared ? "SS" : "S"},
-                        {"HEAD", shared ? "vg * {SHARE} + vr" : "vh"},
-                        {"GROUP", shared ? "vg" : "vh"},
-                        {"ATTENDED", attended}};
-  values.insert(values.end(), heads.begin(), heads.end());
-  return kernel(filled(kAttentionWork, values).c_str(), shape);
+  const ExtraParam extra = extra_param(shape);
+  const Holes values = {{"BUFFERS", indented(rows(kRowBuffers, tile) + rows(kRowBuffers, token), 12)},
+                        {"TILE_BODY", indented(rows(kRows, tile), 16)},
+                        {"TOKEN_BODY", indented(rows(kRows, token), 20)},
+                        {"EXTRA_HANDLE", extra.handle},
+                        {"EXTRA_BUFFER", extra.buffer},
+                        {"EXTRA_READ", extra.read},
+                        {"HEADS", text(heads)},
+                        {"TILE", text(kTile)}};
+  return attention_function(filled(kAttention, values), shape);
 }
 
 }  // namespace sator::llm

@@ -1,0 +1,85 @@
+#include "llm/attention_text.h"
+
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
+
+#include "base/text.h"
+#include "runtime/paged_sequences.h"
+#include "tir/parse.h"
+
+namespace sator::llm {
+
+namespace {
+
+static_assert(runtime::PagedSequences::kPageSize == 16, "the kernels are written for pages of 16 positions");
+
+Holes holes_of(const AttentionShape& s) {
+  auto num = [](int64_t v) { return text(v); };
+  const bool pairs = s.in_pairs();
+  return {{"K_PAGES", pairs ? "(pages, {G}, {D2}, 16, 2)" : "(pages, {G}, {D}, 16)"},
+          {"V_PAGES", pairs ? "(pages, {G}, 8, {D}, 2)" : "(pages, {G}, 16, {D})"},
+          {"K_PAGE", pairs ? "0:{D2}, 0:16, 0:2" : "0:{D}, 0:16"},
+          {"V_PAGE", pairs ? "0:8, 0:{D}, 0:2" : "0:16, 0:{D}"},
+          {"H", num(s.num_qo_heads)},
+          {"G", num(s.num_kv_heads)},
+          {"D", num(s.head_dim)},
+          {"D2", num(s.head_dim / 2)},
+          {"R", num(s.rotary_dim)},
+          {"R2", num(s.rotary_dim / 2)},
+          {"HG", num(s.num_qo_heads + s.num_kv_heads)},
+          {"QKV", num(s.num_qo_heads + 2 * s.num_kv_heads)},
+          {"SHARE", num(s.num_qo_heads / s.num_kv_heads)},
+          {"T", s.cache_dtype.name()}};
+}
+
+// The addition to the score of a key, by its position; less the one at the query's own position, which changes no weight
+// and keeps the scores small.
+constexpr ExtraParam kBias = {"bias_handle: T.handle, ",
+                              R"(    limit = T.int64()
+    bias = T.match_buffer(bias_handle, ({H}, limit), "float32")
+)",
+                              ", bias[0:{H}, 0:limit]"};
+
+// A sink is a position before all others that has no value: its score is the first peak, its weight beside that 1.
+constexpr ExtraParam kSinks = {"sinks_handle: T.handle, ",
+                               R"(    sinks = T.match_buffer(sinks_handle, ({H},), "float32")
+)",
+                               ", sinks[0:{H}]"};
+
+}  // namespace
+
+void check_shape(const AttentionShape& s) {
+  if (s.num_kv_heads < 1 || s.num_qo_heads % s.num_kv_heads != 0 || s.head_dim < 1 || s.rotary_dim < 0 ||
+      s.rotary_dim % 2 != 0 || s.rotary_dim > s.head_dim || (s.interleaved && s.rotary_dim == 0) || s.window < 0 ||
+      s.soft_cap < 0 || (s.narrow && s.cache_dtype == f32) || (s.biased && s.sinks))
+    internal_error("attention: heads or sizes that do not fit each other");
+}
+
+tir::PrimFuncRef attention_function(const std::string& source, const AttentionShape& shape) {
+  static std::mutex one_at_a_time;
+  static std::unordered_map<std::string, tir::PrimFuncRef> known;
+  std::string program = filled(source, holes_of(shape));
+  const std::lock_guard lock(one_at_a_time);
+  tir::PrimFuncRef& func = known[program];
+  if (!func) func = tir::parse_function(std::move(program));
+  return func;
+}
+
+ExtraParam extra_param(const AttentionShape& shape) {
+  if (shape.biased) return kBias;
+  if (shape.sinks) return kSinks;
+  return {};
+}
+
+std::string indented(const std::string& source, size_t spaces) {
+  std::string out;
+  for (size_t at = 0; at < source.size();) {
+    size_t end = std::min(source.find('\n', at), source.size());
+    if (end > at) out += std::string(spaces, ' ') + source.substr(at, end - at) + "\n";
+    at = end + 1;
+  }
+  return out;
+}
+
+}  // namespace sator::llm
