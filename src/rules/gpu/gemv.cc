@@ -64,14 +64,14 @@ MaybeReason order_gemv_loops(Schedule& s, const NormalBlock& main, bool& sums_in
   return {};
 }
 
-}  // namespace
-
+/// Where the buffer stands among what the block reads.
 std::optional<size_t> position_of_read(const Schedule& s, const BlockHandle& block, const BufferRef& buffer) {
   const std::vector<BufferRegionRef>& reads = s.get(block).reads;
   auto at = std::ranges::find_if(reads, [&](const BufferRegionRef& r) { return r->buffer == buffer; });
   return at == reads.end() ? std::nullopt : std::optional<size_t>(at - reads.begin());
 }
 
+/// Nothing where a size is symbolic.
 std::optional<int64_t> bytes_of(const Buffer& buffer) {
   int64_t elements = 1;
   for (const Expr& size : buffer.shape) {
@@ -81,9 +81,20 @@ std::optional<int64_t> bytes_of(const Buffer& buffer) {
   return elements * buffer.dtype.bytes();
 }
 
-BlockHandle vector_to_shared_memory(Schedule& s, const BlockHandle& block, const BufferRef& vector, const Loop& at,
-                                    const GemvTile& tile) {
-  const BufferSelector read{false, static_cast<int64_t>(position_of_read(s, block, vector).value_or(0))};
+}  // namespace
+
+MaybeReason vector_to_shared_memory(Schedule& s, const GpuContext& context, const BlockHandle& block,
+                                    const std::vector<BufferRef>& vectors, const Loop& at, const GemvTile& tile) {
+  int64_t bytes = 0;
+  for (const BufferRef& v : vectors) {
+    const auto of_vector = bytes_of(*v);
+    if (!of_vector) return {};
+    bytes += *of_vector;
+  }
+  if (bytes > context.gpu.max_shared_memory_bytes) return {};
+  if (vectors.size() != 1)
+    return because(text("there are ", vectors.size(), " vectors"), "one vector, where it fits shared memory");
+  const BufferSelector read{false, static_cast<int64_t>(position_of_read(s, block, vectors[0]).value_or(0))};
   const BlockHandle fetch = cache_read(s, block, read, "shared");
   compute_at(s, fetch, at, true);
   const Loop elements = get_loops(s, fetch).back();
@@ -98,7 +109,9 @@ BlockHandle vector_to_shared_memory(Schedule& s, const BlockHandle& block, const
   bind(s, parts[1], "threadIdx.y");
   bind(s, parts[2], "threadIdx.x");
   vectorize(s, parts[3]);
-  return fetch;
+  annotate(s, parts[0], "pragma_unroll_explicit", Value(tile.unroll));
+  annotate(s, parts[0], "pragma_vectorize", Value(1));
+  return {};
 }
 
 std::optional<RowLoops> cut_rows(Schedule& s, const std::vector<Loop>& rows, const GemvTile& tile) {
@@ -176,18 +189,7 @@ MaybeReason schedule_gemv(Schedule& s, const GpuContext& context, const GemvPart
   bind(s, across[0], "threadIdx.x");
   vectorize(s, across[1]);
   matrix_to_registers(s, sum.lanes, gemv.vectors, part);
-  int64_t vector_bytes = 0;
-  bool constant = true;
-  for (const BufferRef& v : gemv.vectors) {
-    constant &= bytes_of(*v).has_value();
-    vector_bytes += bytes_of(*v).value_or(0);
-  }
-  BlockHandle fetch;
-  if (constant && vector_bytes <= context.gpu.max_shared_memory_bytes) {
-    if (gemv.vectors.size() != 1)
-      return because(text("there are ", gemv.vectors.size(), " vectors"), "one vector, where it fits shared memory");
-    fetch = vector_to_shared_memory(s, sum.lanes, gemv.vectors[0], across[0], tile);
-  }
+  if (MaybeReason reason = vector_to_shared_memory(s, context, sum.lanes, gemv.vectors, across[0], tile)) return reason;
 
   // Each thread's sum of its lanes, then the sum of the threads.
   reverse_compute_at(s, sum.threads, tiles, true);
@@ -211,11 +213,6 @@ MaybeReason schedule_gemv(Schedule& s, const GpuContext& context, const GemvPart
   decompose_reduction(s, sum.threads, get_loops(s, sum.threads).back());
   for (const BlockHandle& b : {sum.lanes, sum.threads}) set_scope(s, b, write_0, "local");
   for (const BlockHandle& b : {sum.lanes, sum.threads}) annotate_unroll(s, get_loops(s, b)[3], tile.unroll);
-  if (fetch) {
-    const Loop outer = last(get_loops(s, fetch), 4)[0];
-    annotate(s, outer, "pragma_unroll_explicit", Value(tile.unroll));
-    annotate(s, outer, "pragma_vectorize", Value(1));
-  }
   return gemv.epilogue ? place_epilogue(s, block, gemv.epilogue->block, tiles, 1, tile) : MaybeReason();
 }
 
@@ -250,15 +247,21 @@ MaybeReason apply_gemv(Schedule& s, const GpuContext& context, GpuChoice& choice
   tile.each_r = packed > 1 ? packed : terms_of_thread(constant_extent(s, loops[2]), tile.threads_r);
   tile.lanes = std::min<int64_t>(largest_divisor(tile.each_r, {1, 2, 4, 8}), 4);
   choice.form = text("y[S, R] += A[S, R, K] * x[S, K]: ", main->kinds());
-  choice.configuration = text(tile.threads_s,
-                              " rows x ",
-                              tile.threads_r,
-                              " threads, ",
-                              tile.each_r,
-                              " terms each at a time, ",
-                              tile.lanes,
-                              " lanes");
+  choice.configuration = words_of(tile);
   return schedule_gemv(s, context, gemv, tile);
+}
+
+std::string words_of(const GemvTile& tile) {
+  const std::string rows = tile.each_s == 1 ? "" : text(" x ", tile.each_s);
+  return text(tile.threads_s,
+              rows,
+              " rows x ",
+              tile.threads_r,
+              " threads, ",
+              tile.each_r,
+              " terms each at a time, ",
+              tile.lanes,
+              " lanes");
 }
 
 int64_t terms_of_thread(std::optional<int64_t> terms, int64_t threads) {

@@ -18,14 +18,13 @@ struct GemvTile {
 void fit_threads(GemvTile& tile, int64_t most);
 /// How many terms a thread takes at a time so that all take as many: 1, 2, 4 or 8.
 int64_t terms_of_thread(std::optional<int64_t> terms, int64_t threads);
+/// "16 rows x 32 threads, 8 terms each at a time, 4 lanes"
+std::string words_of(const GemvTile& tile);
 
-/// Where the buffer stands among what the block reads.
-std::optional<size_t> position_of_read(const Schedule& s, const BlockHandle& block, const BufferRef& buffer);
-/// Nothing where a size is symbolic.
-std::optional<int64_t> bytes_of(const Buffer& buffer);
-/// The vector in shared memory, fetched by all threads of a block, where the loop `at` begins. Returns the block that fetches.
-BlockHandle vector_to_shared_memory(Schedule& s, const BlockHandle& block, const BufferRef& vector, const Loop& at,
-                                    const GemvTile& tile);
+/// The vector in shared memory, fetched by all threads of a thread block, where the loop `at` begins; nothing is done where sizes are
+/// symbolic or too large.
+MaybeReason vector_to_shared_memory(Schedule& s, const GpuContext& context, const BlockHandle& block,
+                                    const std::vector<BufferRef>& vectors, const Loop& at, const GemvTile& tile);
 
 /// Loops over the rows of a thread block: its threads, and the rows of a thread.
 struct RowLoops {

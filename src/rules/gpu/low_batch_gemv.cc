@@ -116,19 +116,7 @@ MaybeReason schedule_terms_innermost(Schedule& s, const GpuContext& context, con
     reorder(s, std::vector<Loop>{rows[0], own[1], rows[1]});
     vectorize(s, rows[1]);
   }
-  int64_t vector_bytes = 0;
-  bool constant = true;
-  for (const BufferRef& v : low.vectors) {
-    constant &= bytes_of(*v).has_value();
-    vector_bytes += bytes_of(*v).value_or(0);
-  }
-  BlockHandle fetch;
-  if (constant && vector_bytes <= context.gpu.max_shared_memory_bytes) {
-    if (low.vectors.size() != 1)
-      return because(text("there are ", low.vectors.size(), " operands of vectors"),
-                     "one, where it fits shared memory");
-    fetch = vector_to_shared_memory(s, sum.lanes, low.vectors[0], across[0], tile);
-  }
+  if (MaybeReason reason = vector_to_shared_memory(s, context, sum.lanes, low.vectors, across[0], tile)) return reason;
   if (low.pad) compute_inline(s, low.pad);
 
   reverse_compute_at(s, sum.threads, tiles, true);
@@ -152,11 +140,6 @@ MaybeReason schedule_terms_innermost(Schedule& s, const GpuContext& context, con
   decompose_reduction(s, sum.threads, get_loops(s, sum.threads).back());
   for (const BlockHandle& b : {sum.lanes, sum.threads}) set_scope(s, b, write_0, "local");
   for (const BlockHandle& b : {sum.lanes, sum.threads}) annotate_unroll(s, get_loops(s, b)[4], tile.unroll);
-  if (fetch) {
-    const Loop outer = last(get_loops(s, fetch), 4)[0];
-    annotate(s, outer, "pragma_unroll_explicit", Value(tile.unroll));
-    annotate(s, outer, "pragma_vectorize", Value(1));
-  }
   if (auto epilogue = what_follows(s, block)) return place_epilogue(s, block, *epilogue, tiles, 3, tile);
   return {};
 }
@@ -283,16 +266,7 @@ MaybeReason apply_low_batch_gemv(Schedule& s, const GpuContext& context, GpuChoi
   fit_threads(tile, context.gpu.max_threads_per_block);
   tile.each_r = terms_of_thread(terms, tile.threads_r);
   tile.lanes = std::min<int64_t>(largest_divisor(tile.each_r, {1, 2, 4, 8}), 4);
-  choice.configuration = text(tile.threads_s,
-                              " x ",
-                              tile.each_s,
-                              " rows x ",
-                              tile.threads_r,
-                              " threads, ",
-                              tile.each_r,
-                              " terms each at a time, ",
-                              tile.lanes,
-                              " lanes");
+  choice.configuration = words_of(tile);
   return schedule_terms_innermost(s, context, low, tile);
 }
 
