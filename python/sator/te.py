@@ -267,6 +267,7 @@ class TensorIntrin:
     def __init__(self, name, op, inputs, buffers, scalar_params, bodies):
         self.name, self.op, self.inputs, self.buffers, self.scalar_params = name, op, inputs, buffers, scalar_params
         self.body, self.reduce_init, self.reduce_update = (*bodies, None, None)[:3]
+        self.registered = {}  # {one of these three: its name among tir's intrinsics}
 
 
 def decl_tensor_intrin(op, fcompute, name="tensor_intrin", binds=None, scalar_params=None, default_buffer_params=None):

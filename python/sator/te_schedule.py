@@ -1,5 +1,5 @@
 """te.create_schedule: the loops of formulas, rearranged. The steps are taken on the tensor program when it is made."""
-from sator import _core
+from sator import _core, te_tensorize
 from sator.error import ScheduleError
 from sator.te_stage import MARKS, Axis, Stage, StageOp, StageTensor, copied, key_of, name_of
 
@@ -119,7 +119,8 @@ class Schedule:
     def _module(self, args):
         """The module of the tensor program with these arguments, its steps taken."""
         sch, _ = self._scheduled(args)
-        return _with_parameters(sch.mod, args, self._moved) if self._moved else sch.mod
+        mod = te_tensorize.without_begins(sch.mod) if any(stage._intrinsics for stage in self._stages.values()) else sch.mod
+        return _with_parameters(mod, args, self._moved) if self._moved else mod
 
     def _scheduled(self, args):
         """The schedule of the tensor program, its steps taken, and the bounds of each axis: {axis: Range}."""
@@ -159,6 +160,8 @@ class Schedule:
         for tensor, stage in self._stages.items():
             if tensor in loops:
                 stage._apply(sch, blocks[tensor], loops[tensor], True)
+                for axis, intrin in stage._intrinsics:
+                    te_tensorize.take(sch, blocks[tensor], stage, loops[tensor], axis, intrin)
         for tensor in self._own_init:
             _set_first(sch, blocks[tensor])
         return sch, bounds

@@ -3,6 +3,13 @@ from sator import _core
 
 # Steps that only mark loops: they are taken when all loops are where they shall be.
 MARKS = ("parallel", "vectorize", "unroll", "annotate", "storage_align")
+# Steps of TVM's that are not here: why, and what is.
+_NOT_HERE = {
+    "double_buffer": ("two halves of a buffer are made by the software pipeline", "sch.annotate(loop, \"software_pipeline_stage\", [0, 1]) on a tir.Schedule"),
+    "env_threads": ("threads are bound to loops", "s[C].bind(loop, te.thread_axis(\"threadIdx.x\"))"),
+    "prefetch": ("processors fetch ahead by themselves", "s.cache_read(tensor, scope, readers), and compute_at"),
+    "set_store_predicate": ("each element is stored where its loops run", "te.if_then_else(condition, value, other) in the formula"),
+}
 
 
 class Axis:
@@ -54,12 +61,29 @@ def key_of(axis):
     return axis.handle() if isinstance(axis, _core.Object) else id(axis)
 
 
+def _in_layout(mapping_function, index_map):
+    """The step that stores a tensor, and runs over its elements, in the layout of a map."""
+    from sator import tir
+
+    rank = len(index_map.initial_indices)
+
+    def take(sch, block):
+        sums = len(sch.get(block).iter_vars) - rank
+        sch.transform_layout(block, ("write", 0), mapping_function)
+        sch.transform_block_layout(block, tir.IndexMap.from_func(lambda *i: [*index_map.map_indices(list(i[:rank])), *i[rank:]], rank + sums))
+        loops = sch.get_loops(block)
+        return loops[:len(loops) - sums]
+
+    return take
+
+
 class Stage:
     """The loops of one tensor."""
 
     def __init__(self, tensor, op=None):
         self._tensor, self._op = tensor, op
         self._steps = []
+        self._intrinsics = []  # pairs of an axis and the instruction in its place
         self._block_axes = None  # of the block's iterators in their order, where that is not the operation's
         self._place = None  # "inline", or the stage and the axis that it is computed at
 
@@ -179,6 +203,39 @@ class Stage:
         """Where the tensor lies: "local", "shared", ..."""
         self._add("set_scope", [], (), 0, scope)
 
+    def tensorize(self, var, tensor_intrin):
+        """An instruction in the place of the loops from this one inwards.
+
+        var             the loop
+        tensor_intrin   what te.decl_tensor_intrin gave; where loops outside sum too, its reduce_init and reduce_update are called
+        Errors: ValueError for an instruction with scalars; ScheduleError, when the program is made, where its formula is another one.
+        """
+        if not hasattr(tensor_intrin, "reduce_update"):
+            raise TypeError(f"tensorize: {tensor_intrin!r} is a {type(tensor_intrin).__name__}\n  needs: what te.decl_tensor_intrin gives")
+        if tensor_intrin.scalar_params:
+            raise ValueError(f"tensorize: {tensor_intrin.name} reads scalars\n  needs: an instruction without scalar_params")
+        self._positions([var])
+        self._intrinsics.append((var, tensor_intrin))
+
+    def rolling_buffer(self):
+        """The tensor's memory holds what later iterations of the loop that it is computed at still read, and no more."""
+        self._add("rolling_buffer", [], (), 0)
+
+    def transform_layout(self, mapping_function):
+        """Stores the tensor's elements at other indices, and runs over them in that order. The loops over the new indices.
+
+        mapping_function   index -> new index: lambda i, j: [j, i // 4, te.AXIS_SEPARATOR, i % 4]
+        Errors: ValueError where the loops of its axes were changed before; ScheduleError, when the program is made, for a map that is not one to one.
+        """
+        from sator import tir
+
+        axes = list(self.op.axis)
+        index_map, _ = tir.IndexMap.from_func_with_separators(mapping_function, len(axes))
+        self._positions(axes)
+        made = [Axis(f"axis{i}") for i in range(len(index_map.final_indices))]
+        self._add(_in_layout(mapping_function, index_map), axes, made)
+        return made
+
     # Where the tensor is computed.
 
     def compute_at(self, parent, scope):
@@ -206,6 +263,9 @@ class Stage:
     def __getattr__(self, name):
         if name.startswith("_"):
             raise AttributeError(name)
+        if name in _NOT_HERE:
+            why, instead = _NOT_HERE[name]
+            raise AttributeError(f"te's schedules have no step {name}: {why}\n  needs: {instead}")
         steps = sorted(n for n, v in vars(Stage).items() if not n.startswith("_") and callable(v))
         raise AttributeError(f"te's schedules have no step {name}\n  needs: one of {', '.join(steps)}\n"
                              "  hint:  sator.tir.Schedule(te.create_prim_func(...)) has every step")
@@ -229,7 +289,7 @@ class Stage:
         for primitive, of, made, more, options in self._steps:
             if (primitive in MARKS) == marks:
                 places = [self._loop(loops, a) for a in of] or [block]
-                result = getattr(sch, primitive)(*places, *more, **options)
+                result = primitive(sch, block) if callable(primitive) else getattr(sch, primitive)(*places, *more, **options)
                 for axis, loop in zip(made, result if isinstance(result, list) else [result]):
                     loops[key_of(axis)] = loop
                     made_loop = sch.get(loop)

@@ -219,6 +219,97 @@ class Stages(unittest.TestCase):
         np.testing.assert_allclose(out, (a * 2 + 1) @ w + a[:, :1], rtol=1e-4)
         return True
 
+    def test_an_instruction_for_a_part(self):
+        """A product of a matrix and a vector stands in for 16 columns: of all of the sum, or of a part that the loops outside go on from."""
+
+        def gemv(m, n, parts):
+            a, b, k = te.placeholder((n,), name="a"), te.placeholder((m, n), name="b"), te.reduce_axis((0, n), name="k")
+            c = te.compute((m,), lambda i: te.sum(a[k] * b[i, k], axis=k), name="c")
+            strides = {a: [1], b: [te.var("s1"), 1], c: [1]}
+            binds = {t: tir.decl_buffer(t.shape, t.dtype, t.name, offset_factor=1, strides=s) for t, s in strides.items()}
+
+            def statements(ins, outs):
+                def written(fill):
+                    ib = tir.ir_builder.create()
+                    x, y, z = (ib.buffer_ptr(buffer) for buffer in (*ins, *outs))
+                    with ib.for_range(0, m, "i") as i:
+                        fill(ib, x, y, z, i)
+                    return ib.get()
+
+                def update(ib, x, y, z, i):
+                    with ib.for_range(0, n, "k") as k:
+                        z[i] = z[i] + x[k] * y[i, k]
+
+                def reset(ib, x, y, z, i):
+                    z[i] = 0.0
+
+                whole = tir.SeqStmt([written(reset), written(update)])
+                return (whole, written(reset), written(update)) if parts == 3 else whole
+
+            return te.decl_tensor_intrin(c.op, statements, binds=binds)
+
+        def made(parts):
+            A, B, k = te.placeholder((8, 16), name="A"), te.placeholder((32, 16), name="B"), te.reduce_axis((0, 16), name="k")
+            C = te.compute((8, 32), lambda i, j: te.sum(A[i, k] * B[j, k], axis=k), name="C")
+            s = te.create_schedule(C.op)
+            yo, yi = s[C].split(C.op.axis[1], factor=16)
+            zo, zi = s[C].split(k, factor=4)
+            s[C].reorder(C.op.axis[0], yo, zo, yi, zi)
+            s[C].parallel(C.op.axis[0])
+            s[C].tensorize(yi, gemv(16, 4, parts))
+            return s, [A, B, C]
+
+        a, b = random(8, 16), random(32, 16)
+        s, args = made(3)
+        np.testing.assert_allclose(self.run_on(s, args, a, b, shape=(8, 32)), a @ b.T, rtol=1e-5)
+        self.assertIn('with T.block("C_init_o"):', loops(s, args))
+        with self.assertRaisesRegex(ValueError, "summed by a loop outside"):
+            sator.lower(*made(1))
+
+        A, B, k = te.placeholder((8, 16), name="A"), te.placeholder((32, 16), name="B"), te.reduce_axis((0, 16), name="k")
+        C = te.compute((8, 32), lambda i, j: te.sum(A[i, k] * B[j, k], axis=k), name="C")
+        s = te.create_schedule(C.op)
+        yo, yi = s[C].split(C.op.axis[1], factor=16)
+        s[C].tensorize(yi, gemv(16, 16, 1))
+        np.testing.assert_allclose(self.run_on(s, [A, B, C], a, b, shape=(8, 32)), a @ b.T, rtol=1e-5)
+        self.assertFalse(any("init" in line for line in loops(s, [A, B, C])))
+        s = te.create_schedule(C.op)
+        _, yi = s[C].split(C.op.axis[1], factor=8)
+        s[C].tensorize(yi, gemv(16, 16, 1))
+        with self.assertRaises(tir.ScheduleError):
+            sator.lower(s, [A, B, C])
+        for step in ("prefetch", "double_buffer", "env_threads", "set_store_predicate"):
+            with self.assertRaisesRegex(AttributeError, f"no step {step}: .*\n  needs: "):
+                getattr(s[C], step)
+
+    def test_a_rolling_buffer(self):
+        """Rows of a stencil that later rows still read stay: three of them instead of all."""
+        A = te.placeholder((18, 16), name="A")
+        B = te.compute((18, 16), lambda i, j: A[i, j] * 2, name="B")
+        C = te.compute((16, 16), lambda i, j: B[i, j] + B[i + 1, j] + B[i + 2, j], name="C")
+        s = te.create_schedule(C.op)
+        s[B].compute_at(s[C], C.op.axis[0])
+        s[B].rolling_buffer()
+        a = random(18, 16)
+        np.testing.assert_allclose(self.run_on(s, [A, C], a, shape=(16, 16)), 2 * (a[:-2] + a[1:-1] + a[2:]), rtol=1e-6)
+        self.assertIn("B = T.alloc_buffer((3, 16))", sator.lower(s, [A, C], simple_mode=True).script())
+
+    def test_another_layout(self):
+        """Elements stand, and are computed, in the order of the map; axis separators reach the buffer."""
+        A = te.placeholder((16, 8), name="A")
+        B = te.compute((16, 8), lambda i, j: A[i, j] * 2, name="B")
+        C = te.compute((16, 8), lambda i, j: B[i, j] + 1, name="C")
+        s = te.create_schedule(C.op)
+        self.assertEqual(len(s[B].transform_layout(lambda i, j: [j // 4, te.AXIS_SEPARATOR, i, j % 4])), 3)
+        s[B].vectorize(s[B].leaf_iter_vars[2])
+        text = sator.lower(s, [A, C], simple_mode=True).script()
+        self.assertIn("B = T.alloc_buffer((2, 16, 4), axis_separators=[1])", text)
+        self.assertIn("B[v0, v1, v2] = A[v1, v0 * 4 + v2]", text)
+        s = te.create_schedule(C.op)
+        s[B].transform_layout(lambda i, j: [j // 4, i, j % 4])
+        a = random(16, 8)
+        np.testing.assert_allclose(self.run_on(s, [A, C], a, shape=(16, 8)), a * 2 + 1)
+
     def test_words_and_memory(self):
         s, args = self.matmul(16)
         C = args[2]
@@ -238,7 +329,8 @@ class Stages(unittest.TestCase):
             ("C inside of itself", ValueError, lambda: s[C].compute_at(s[C], x)),
             ("is a Tensor\n  needs: a stage, such as s[C]", TypeError, lambda: s[other].compute_at(C, x)),
             ("i is no loop of the tensor C now", ValueError, lambda: s[other].compute_at(s[C], other.op.axis[0])),
-            ("te's schedules have no step tensorize\n  needs: one of bind, compute_at", AttributeError, lambda: s[C].tensorize(y, None)),
+            ("te's schedules have no step pipeline\n  needs: one of bind, compute_at", AttributeError, lambda: s[C].pipeline(y)),
+            ("tensorize: None is a NoneType\n  needs: what te.decl_tensor_intrin gives", TypeError, lambda: s[C].tensorize(y, None)),
             ("rfactor: x is an axis of the tensor C\n  needs: a loop of its reduction", ValueError, lambda: s.rfactor(C, x)),
             ("cache_read(A) for no reader", ValueError, lambda: s.cache_read(A, "local", [])),
             ("3 is a int\n  needs: a tensor of te", TypeError, lambda: s[3]),
