@@ -129,6 +129,12 @@ def _made(core, cls, field, value):
     return value
 
 
+def names_of_fields(cls):
+    """TVM's name of each field of a class of nodes, or its own where TVM has none."""
+    other = {field: name for name, field in _names(cls).items() if name != field}
+    return [other.get(f, f) for f in cls._fields]
+
+
 def _names(cls):
     """Field by each of its names."""
     properties = {name: value for name, value in vars(cls).items() if isinstance(value, property)}

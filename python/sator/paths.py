@@ -51,7 +51,8 @@ _TABLE = {
     "topi.padding": "topi.nn.utils",
     "tir": "tir.buffer tir.expr tir.function tir.op tir.stmt tirx",
     "tir.analysis": "tir.analysis.analysis",
-    "tir.schedule": "tir.schedule.trace",
+    "tir.block_scope": "tir.block_dependence_info",
+    "tir.schedule": "tir.schedule.trace tir.schedule.instruction",
     "tir.tensor_intrin": "tir.tensor_intrin.cuda",
     "tir.transform": "tir.transform.transform tir.transform.function_pass",
 }

@@ -369,6 +369,18 @@ void add_schedule(nb::module_& m) {
   c.def("_apply_json", [](Schedule& s, const std::string& json) {
     as_step([&] { schedule::Script(s).run(schedule::script_of_json({parse_json(json, "trace"), "trace"})); });
   });
+  c.def("_replace",
+        [](Schedule& s, const std::string& func_name, const Handle& old, const Handle& fresh, nb::list reused) {
+          as_step([&] {
+            s.turn_to(func_name);
+            s.replace(tir::Stmt(old.node.as<tir::StmtNode>()), tir::Stmt(fresh.node.as<tir::StmtNode>()));
+            for (nb::handle pair : reused) {
+              const auto& before = node_as<tir::Block>(nb::cast<const Handle&>(pair[0]), "a tir.Block");
+              const auto& after = node_as<tir::Block>(nb::cast<const Handle&>(pair[1]), "a tir.Block");
+              if (before.name != after.name) s.forward(before.name, after.name);
+            }
+          });
+        });
   c.def("_misses_values", [](Schedule& s, const BlockHandleObject& b) {
     s.turn_to_function_of({b.block});
     return schedule::misses_values(s, s.site(b.block));

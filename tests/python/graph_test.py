@@ -486,7 +486,7 @@ class Formulas(unittest.TestCase):
         sator.build(s, args, target="llvm")(a, b, c)
         np.testing.assert_allclose(c, a @ b, rtol=1e-5)
         with self.assertRaises(AttributeError) as caught:
-            s[C].tensorize(x, None)
+            s[C].pipeline(x)
         self.assertIn("tir.Schedule", str(caught.exception))
         self.assertIsNotNone(inner)
 

@@ -10,6 +10,7 @@ Array, Dict, Range, VDevice = _core.ir.Array, _core.ir.Dict, _core.ir.Range, _co
 Node, BaseExpr, RelayExpr = Object, Object, _core.RelaxExpr  # TVM's names of the same classes
 
 from sator.ir.equality import assert_structural_equal, structural_equal, structural_hash  # noqa: E402,F401
+from sator.ir.mismatch import get_first_structural_mismatch  # noqa: E402,F401
 from sator.ir.module import IRModule  # noqa: E402,F401
 from sator.ir.types import FuncType, PointerType, PrimType, TupleType, Type  # noqa: E402,F401
 from sator.ir import node_json  # noqa: E402

@@ -21,7 +21,7 @@ def structural_hash(node, map_free_vars=False):
 
 def assert_structural_equal(lhs, rhs, map_free_vars=False):
     """Does nothing where two programs are the same.
-    Errors: ValueError that shows the first line in which they differ, underlined in both.
+    Errors: ValueError that shows the first line in which they differ, underlined in both, and the path to the place.
     """
     if structural_equal(lhs, rhs, map_free_vars):
         return
@@ -30,7 +30,11 @@ def assert_structural_equal(lhs, rhs, map_free_vars=False):
     lhs, rhs = _program(lhs), _program(rhs)
     if type(lhs) is not type(rhs):
         raise ValueError(f"the left side is a {type(lhs).__name__}, the right side a {type(rhs).__name__}")
-    raise ValueError("the programs differ" + first_difference(lhs.script(), rhs.script()))
+    from sator.ir.mismatch import get_first_structural_mismatch
+
+    place = get_first_structural_mismatch(lhs, rhs, map_free_vars)
+    named = f" at {place[0]}" if place and len(place[0]) > 1 else ""
+    raise ValueError(f"the programs differ{named}" + first_difference(lhs.script(), rhs.script()))
 
 
 _TOKEN = re.compile(r"""(?P<name>(?<![\w.])[A-Za-z_]\w*(?![\w=(]|=\S))|"[^"]*"|\w+|\S""")

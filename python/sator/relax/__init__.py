@@ -139,11 +139,27 @@ class Op:
         """The names of all ops of graphs: "relax.abs", ..."""
         return sorted("relax." + name for name, _ in _core.ops())
 
-    def reset_attr(self, attr_key):
+    def get_attr(self, attr_name):
+        """What ir.register_op_attr noted of the op; None for an attribute that nobody noted."""
+        from sator import ir
+
+        return ir.get_op_attr(self.name, attr_name)
+
+    def has_attr(self, attr_name):
+        """Whether ir.register_op_attr noted the attribute of the op."""
+        return self.get_attr(attr_name) is not None
+
+    def set_attr(self, attr_name, value, plevel=10):
+        """Notes an attribute of the op, as ir.register_op_attr does. Errors: as of it."""
+        from sator import ir
+
+        ir.register_op_attr(self.name, attr_name, value, plevel)
+
+    def reset_attr(self, attr_name):
         """Forgets an attribute of an op of one's own."""
         from sator import ir
 
-        ir.reset_op_attr(_op_name(self), attr_key)
+        ir.reset_op_attr(self.name, attr_name)
 
     def __eq__(self, other):
         return isinstance(other, _core.relax.Op) and other.name == self.name

@@ -137,6 +137,8 @@ class MapValuePath(ObjectPath):
     """A step to the value of a key."""
 
     def _text(self):
+        if type(self._key).__name__ == "GlobalVar":
+            return f"[I.GlobalVar({_quoted(self._key.name_hint)})]"
         return f"[{_quoted(self._key) if isinstance(self._key, str) else self._key}]"
 
 

@@ -135,6 +135,15 @@ class _PrimFunc:
         return _core.specialize(self, param_map)
 
 
+@extends(_core.tir.SeqStmt)
+class _SeqStmt:
+    def __getitem__(self, i):
+        return self.seq[i]
+
+    def __len__(self):
+        return len(self.seq)
+
+
 class OpName(str):
     """The name of an operation of tensor programs, "tir.exp": a text that also answers as an object with a name does."""
 
@@ -541,11 +550,12 @@ _language = {name.split(".")[0] for name in _core.script_names()} - {"call_tir"}
 
 _LAYOUTS = ("BijectiveLayout", "Layout", "bijective_layout", "layout")
 _GENERIC = ("CallEffectKind", "add", "call_intrin", "divide", "get_vscale_expr", "multiply", "subtract", "sum")
-_SUBMODULES = ("analysis", "data_layout", "generic", "ir_builder", "tensor_intrin", "transform")
+_PLACES = ("BlockDependenceInfo", "BlockScope", "DepKind", "Dependency", "StmtSRef")
+_SUBMODULES = ("analysis", "block_scope", "data_layout", "generic", "ir_builder", "tensor_intrin", "transform")
 
 
 def __dir__():
-    return sorted([*globals(), *_GENERIC, *_LAYOUTS, *_SUBMODULES, *_language])
+    return sorted([*globals(), *_GENERIC, *_LAYOUTS, *_PLACES, *_SUBMODULES, *_language])
 
 
 def __getattr__(name):
@@ -557,6 +567,10 @@ def __getattr__(name):
         from sator.tir import generic
 
         return getattr(generic, name)
+    if name in _PLACES:
+        from sator.tir import block_scope
+
+        return getattr(block_scope, name)
     if name in _SUBMODULES:
         import importlib
 

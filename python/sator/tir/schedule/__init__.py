@@ -1,5 +1,7 @@
 """Schedules of tensor programs."""
-from sator.tir.schedule.schedule import BlockRV, ExprRV, LoopRV, Schedule, ScheduleError, ScheduleState, StmtSRef, Trace  # noqa: F401
+from sator.tir.block_scope import BlockScope, Dependency, DepKind, StmtSRef  # noqa: F401
+from sator.tir.schedule.schedule import BlockRV, ExprRV, Instruction, InstructionKind, LoopRV, Schedule, ScheduleError, Trace  # noqa: F401
+from sator.tir.schedule.state import ScheduleDebugMask, ScheduleState  # noqa: F401
 
 
 def __getattr__(name):

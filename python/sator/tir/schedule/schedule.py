@@ -7,6 +7,7 @@ from sator import _core
 from sator.error import ScheduleError  # noqa: F401
 from sator.extend import extends
 from sator.tir.schedule import step_docs
+from sator.tir.schedule.state import ScheduleState, StmtSRef, walk_statements
 
 BlockRV, LoopRV, ExprRV = _core.BlockRV, _core.LoopRV, _core.PrimExpr
 
@@ -27,6 +28,7 @@ class Instruction(str):
 
     @property
     def kind(self):
+        """Its primitive."""
         return InstructionKind(json.loads(_core._Trace([self._step]).json())[0][0][0])
 
     def _arguments(self, handles):
@@ -35,14 +37,17 @@ class Instruction(str):
 
     @property
     def inputs(self):
+        """The handles that it takes."""
         return [v for a in self._arguments(True) for v in (a if isinstance(a, list) else [a])]
 
     @property
     def attrs(self):
+        """Its other arguments."""
         return self._arguments(False)
 
     @property
     def outputs(self):
+        """The handles that it gave."""
         out = self._step.output
         return out if isinstance(out, list) else [] if out is None else [out]
 
@@ -141,10 +146,46 @@ class Trace:
         return Trace(self._trace.simplified(remove_postproc))
 
     def apply_to_schedule(self, sch, remove_postproc=False, decision_provider=None):
-        """Takes the same steps, with the same decisions, on another schedule. Errors: those of the steps."""
-        if decision_provider is not None:
-            raise TypeError("decisions are those of the trace\n  needs: decision_provider=None\n  hint:  with_decision(inst, decision)")
-        (self._without_postproc() if remove_postproc else self)._trace.apply_to(sch)
+        """Takes the same steps, with the same decisions, on another schedule. Errors: those of the steps.
+
+        decision_provider   (instruction, its handles, its other arguments, its decision) -> the decision to take instead; asked of every step, with
+                            None for one that chooses nothing
+        """
+        trace = self._without_postproc() if remove_postproc else self
+        if decision_provider is None:
+            trace._trace.apply_to(sch)
+        else:
+            trace._decided(sch, decision_provider)
+
+    def _decided(self, sch, decision_provider):
+        """Takes the steps; those that choose do as the function says."""
+        given = {}
+
+        def mapped(value):
+            if isinstance(value, list):
+                return [mapped(v) for v in value]
+            if isinstance(value, (BlockRV, LoopRV)):
+                return given[value]
+            return tir.stmt_functor.substitute(value, variables) if variables and isinstance(value, _core.PrimExpr) else value
+
+        from sator import tir
+
+        variables = {}
+        for inst in self.insts:
+            step, place = inst._step, _decision_place(inst._step)
+            arguments = {name: mapped(v) for v, (name, _) in zip(step.inputs, step.parameters())}
+            handles = [arguments[name] for name, takes_handle in step.parameters()[:len(step.inputs)] if takes_handle]
+            others = [v for (name, takes_handle), v in zip(step.parameters(), arguments.values()) if not takes_handle and name != "decision"]
+            decision = decision_provider(inst, [v for h in handles for v in (h if isinstance(h, list) else [h])], others,
+                                         None if place is None else step.inputs[place])
+            if place is not None:
+                arguments["decision"] = decision
+            made = getattr(sch, step.name)(**arguments)
+            for old, new in zip(inst.outputs, made if isinstance(made, list) else [made]):
+                if isinstance(old, (BlockRV, LoopRV)):
+                    given[old] = new
+                elif isinstance(old, _core.tir.Var):
+                    variables[old] = new
 
     def show(self, style=None, black_format=False):
         """Prints the steps."""
@@ -162,63 +203,6 @@ def _with_decision(step, decision):
     if place is None:
         raise ValueError(f"with_decision: {step.text()} chooses nothing\n  needs: a step such as sample_categorical, sample_perfect_tile, sample_compute_location")
     return step.with_input(place, decision)
-
-
-class ScheduleState:
-    """The program of a schedule as it is now: `mod`, and places in it."""
-
-    def __init__(self, mod, *, debug_mask="none", enable_check=True):
-        self._schedule = mod if isinstance(mod, _core.Schedule) else Schedule(mod, debug_mask=debug_mask, enable_check=enable_check)
-        self.debug_mask = {"none": 0, "all": 3}.get(debug_mask, debug_mask)
-
-    @property
-    def mod(self):
-        """The module."""
-        return self._schedule.mod
-
-    def get_sref(self, stmt):
-        """The place of a block or a loop, told by its statement. Errors: the program has no such statement."""
-        return self._schedule.get_sref(stmt)
-
-
-def _walk_statements(node, visit):
-    visit(node)
-    for child in _core.children(node):
-        if isinstance(child, _core.Stmt):
-            _walk_statements(child, visit)
-
-
-class StmtSRef:
-    """The place of a block or a loop in the program of a schedule: `stmt` is what stands there now."""
-
-    def __init__(self, schedule, handle=None, stmt=None):
-        self._schedule, self._handle, self._stmt = schedule, handle, stmt
-
-    @property
-    def stmt(self):
-        """The tir.Block or tir.For. Errors: a later step replaced it."""
-        return self._stmt if self._handle is None else self._schedule.get(self._handle)
-
-    @property
-    def parent(self):
-        """The place of the block or loop around it, or None. Errors: a later step replaced it."""
-        here, around = self.stmt, []
-
-        def visit(node, above):
-            if node.same_as(here):
-                around.append(above)
-            above = node if isinstance(node, (_core.tir.Block, _core.tir.For)) else above
-            for child in _core.children(node):
-                if isinstance(child, _core.Stmt):
-                    visit(child, above)
-
-        for func in self._schedule.mod.functions.values():
-            visit(func, None)
-        return StmtSRef(self._schedule, stmt=around[0]) if around and around[0] is not None else None
-
-    def same_as(self, other):
-        """Whether both are one place of one schedule."""
-        return self._schedule is other._schedule and self.stmt.same_as(other.stmt)
 
 
 _init, _transform_layout, _transform_block_layout = (getattr(_core.Schedule, n) for n in ("__init__", "transform_layout", "transform_block_layout"))
@@ -269,7 +253,7 @@ class Schedule:
             return StmtSRef(self, rand_var_or_stmt)
         found = []
         for func in self.mod.functions.values():
-            _walk_statements(func, lambda node: found.append(node) if node.same_as(rand_var_or_stmt) else None)
+            walk_statements(func, lambda node: found.append(node) if node.same_as(rand_var_or_stmt) else None)
         if not found:
             raise ScheduleError("the statement is not in the schedule's program\n  needs: a block or a loop of sch.mod")
         return StmtSRef(self, stmt=rand_var_or_stmt)
