@@ -4,7 +4,7 @@ import tempfile
 import weakref
 from pathlib import Path
 
-from sator import _core
+from sator import _core, paths
 from sator.error import TVMError
 from sator.packed import with_kernel_calls
 from sator.runtime import vm_text
@@ -71,6 +71,23 @@ def _with_binds(mod, args, binds):
     return _core.module({name: func}, mod.attrs, mod.global_infos)
 
 
+def schedule_to_module(sch, args=None, name="main", binds=None):
+    """The module of a schedule of te with its arguments, before any lowering.
+
+    binds   as of lower
+    """
+    mod = _with_binds(module_of(sch, args, name), args, binds)
+    (func,) = mod.functions.values()
+    return _core.module({name: func.with_attrs({"global_symbol": name, "tir.noalias": True})}, None, None)
+
+
+def __getattr__(name):
+    deep = paths.submodule("sator.driver", name)
+    if deep is not None:
+        return deep
+    raise paths.missing("sator.driver", name, globals())
+
+
 def lower(inp, args=None, name="main", binds=None, simple_mode=False):
     """The module with blocks lowered to loops over flat buffers; sator.build does this by itself.
 
@@ -122,12 +139,6 @@ def build(inputs, args=None, target=None, target_host=None, runtime=None, name="
     program, library = _compile(transform.ReturnByStore()(transform.InlinePrimFuncs()(module)), target, True, bounds)
     return Module(program, library)
 
-
-def schedule_to_module(sch, args=None, name="main"):
-    """The module of a schedule of te with its arguments, before any lowering."""
-    mod = module_of(sch, args, name)
-    (func,) = mod.functions.values()
-    return _core.module({name: func.with_attrs({"global_symbol": name, "tir.noalias": True})}, None, None)
 
 
 class Executable:

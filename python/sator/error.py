@@ -21,6 +21,10 @@ class ScheduleError(TVMError):
     """A step that a schedule cannot take."""
 
 
+class StepError(TVMError, ValueError):
+    """A step of te's schedules with arguments that it cannot take."""
+
+
 class InternalError(TVMError):
     """A mistake of the compiler's own."""
 

@@ -18,6 +18,7 @@ _TABLE = {
                   "dlight.gpu.rmsnorm dlight.gpu.transpose",
     "ir": "ir.base ir.expr ir.function ir.global_info ir.op ir.type runtime.object",
     "transform": "ir.transform",
+    "contrib_utils": "contrib.utils",
     "driver": "driver.build_module",
     "ir.instrument": "instrument",
     "relax": "relax.expr relax.struct_info relax.ty",
@@ -38,6 +39,7 @@ _TABLE = {
     "relax.backend_patterns": "relax.backend.patterns",
     "relax.byoc": "relax.backend relax.backend.pattern_registry",
     "error": "_ffi.base",
+    "runtime.container": "container ir.container",
     "runtime": "_ffi _ffi.registry runtime.module runtime.profiling runtime.object_generic runtime.relax_vm runtime.packed_func",
     "nd": "runtime.ndarray",
     "script": "script.parser script.parser.core script.parser.core.entry",
@@ -48,6 +50,14 @@ _TABLE = {
     "te": "te.operation te.tag te.tensor te.tensor_intrin",
     "te_schedule": "te.schedule",
     "testing": "testing.utils",
+    "topi": "topi.argwhere topi.broadcast topi.einsum topi.math topi.reduction topi.scan topi.scatter topi.scatter_elements topi.searchsorted "
+            "topi.signal topi.sort topi.tensor topi.transform topi.unique",
+    "topi.image": "topi.image.dilation2d topi.image.grid_sample topi.image.resize",
+    "topi.nn": " ".join(f"topi.nn.{name}" for name in (
+        "batch_matmul batch_norm batch_to_space_nd bitserial_conv2d bitserial_dense bnn conv1d conv1d_transpose conv2d conv2d_transpose conv3d "
+        "conv3d_transpose correlation deformable_conv2d dense depth_to_space depthwise_conv2d dilate elemwise fifo_buffer flatten group_norm "
+        "instance_norm layer_norm local_response_norm loss lstm mapping pad pooling qnn rms_norm softmax space_to_batch_nd space_to_depth sparse "
+        "upsampling").split()),
     "topi.padding": "topi.nn.utils",
     "tir": "tir.buffer tir.expr tir.function tir.op tir.stmt tirx",
     "tir.analysis": "tir.analysis.analysis",
@@ -97,6 +107,19 @@ class _Deep(types.ModuleType):
 
     def __dir__(self):
         return dir(_holder(self.__name__.removeprefix("sator.")))
+
+
+class _Package(types.ModuleType):
+    """A package with functions that TVM's modules below it are called like: the functions stay, as in TVM's packages."""
+
+    def __setattr__(self, name, value):
+        if not (isinstance(value, _Deep) and name in dir(self)):
+            super().__setattr__(name, value)
+
+
+def keep_functions(package):
+    """Lets no module below a package hide its function of the same name, when it is imported."""
+    sys.modules[package].__class__ = _Package
 
 
 def _refused():

@@ -32,6 +32,14 @@ NAMES = {
     "runtime.executor": _GRAPHS,
     **{f"topi.{t}": _TARGETS for t in "adreno arm_cpu bifrost cuda generic gpu hexagon hls intel_graphics mali rocm x86".split()},
     **{f"topi.{t}": _FORMULA for t in "random sparse vision".split()},
+    "topi.testing": ("its references are NumPy's", "numpy.matmul, numpy.pad, ..., or scipy.signal and torch.nn.functional"),
+    "topi.cpp": ("formulas are written in one place", "sator.topi, with the same names"),
+    "script.ir_builder.base": ("programs are built by builders of their kind", "tir.ir_builder.create(), relax.BlockBuilder(), or a text: sator.script.parse(text)"),
+    "script.parser.core.diagnostics": ("texts are read by the compiler", "sator.script.parse(text), whose errors have line and column"),
+    "script.parser.core.evaluator": ("texts are read by the compiler", "sator.script.parse(text, extra_vars={...})"),
+    "script.parser.core.parser": ("texts are read by the compiler", "sator.script.parse(text, extra_vars={...})"),
+    "tir.schedule.analysis": ("a schedule is asked by its steps", "sch.can_..., sch.get_producers(block), arith.detect_iter_map"),
+    "tir.schedule.transform": ("tiles are chosen by rules", "sator.dlight.gpu.Matmul(), or sch.split, sch.reorder and sch.tensorize"),
     "te.hybrid": ("hybrid scripts are not read", "@T.prim_func, a tensor program as Python"),
     "tir.usmp": _MEMORY,
     "ir.memory_pools": _MEMORY,
@@ -53,6 +61,8 @@ _ROWS = (
     ("", "register_object register_extension", *_CLASSES),
     ("", "ext_dev hexagon vpi", "there is no such device here", "sator.cpu(), which runs programs; others are described: sator.chips()"),
     ("", "support parser", "they tell of TVM's own build and of Relay's text", "sator.__version__, sator.script.parse(text)"),
+    ("script.ir_builder", "IRBuilder", "programs are built by builders of their kind",
+     "tir.ir_builder.create(), relax.BlockBuilder(), or a text: sator.script.parse(text)"),
     ("runtime", "ext_dev hexagon vpi", "there is no such device here", "sator.cpu(), which runs programs; others are described: sator.chips()"),
     ("runtime", "system_lib load_static_library", "libraries are opened from files", "sator.runtime.load_module(path)"),
     ("arith", "solve_linear_equations solve_linear_inequalities IntConstraints IntConstraintsTransform IntGroupBounds",
@@ -65,8 +75,10 @@ _ROWS = (
      *_GRAPHS),
     ("ir", "WorkspaceMemoryPools WorkspacePoolInfo ConstantMemoryPools ConstantPoolInfo PoolInfo PoolInfoProperties", *_MEMORY),
     ("te", "gradient", "no pass makes gradients", "a backward pass that is written as a graph; relax.training has losses and the steps of optimizers"),
-    ("te", "HybridOp TensorComputeOp TensorSlice SpecializedCondition", "operations of te are formulas, scans, statements or placeholders",
+    ("te", "HybridOp TensorComputeOp SpecializedCondition", "operations of te are formulas, scans, statements or placeholders",
      "te.ComputeOp, te.ScanOp, te.ExternOp, te.PlaceholderOp"),
+    ("te.schedule", "ScheduleOps SchedulePostProc VerifyCompactBuffer schedule_record create_group", "the loops are those of a tensor program",
+     "sator.lower(s, [A, B, C]), te.schedule.InferBound(s)"),
     ("te", "extern_primfunc", "a program of tensors stands for itself", "relax.call_tir(gv, args, out_sinfo), or te.compute"),
     ("tir", "BufferRealize Prefetch ProducerRealize ProducerStore DataProducer Reduce", "te's tensors become buffers at once",
      "te.create_prim_func([...]): BufferStore, BufferLoad, and blocks with T.init() for reductions"),
@@ -91,6 +103,7 @@ _ROWS = (
     ("topi", "sparse_to_dense sparse_reshape sparse_fill_empty_rows stft dft scanop hybrid_argwhere_1d", *_FORMULA),
     ("target", "generic_func override_native_generic_func get_native_generic_func GenericFunc", "functions are not chosen by target",
      "if target.kind.name == \"llvm\": ..."),
+    ("driver.build_module", "get_binds form_irmodule", "a schedule of te is a program of tensors", "sator.lower(s, args), te.create_prim_func(args)"),
     ("target", "list_tags register_tag", "tags are those of NVIDIA's devices", "Target(\"nvidia/nvidia-a100\"), Target({\"kind\": \"cuda\", \"arch\": \"sm_80\"})"),
     ("target", "micro vta hexagon stm32 rasp riscv_cpu", "nothing is known of these boards", "Target(\"llvm -mtriple=... -mcpu=...\"), arm_cpu(model, options)"),
     ("target", "VirtualDevice make_compilation_config", *_GRAPHS),
@@ -129,4 +142,9 @@ class Module(types.ModuleType):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
+        from sator import paths
+
+        held = paths.submodule(self.__name__, name)
+        if held is not None:
+            return held
         raise error(f"{self.__name__.removeprefix('sator.')}.{name}")

@@ -127,6 +127,40 @@ def _ordered(a, b, swapped):
     return (b, a) if swapped else (a, b)
 
 
+class TensorSlice:
+    """A tensor with its first indices: A[i] of A[i][j], which is A[i, j]."""
+
+    def __init__(self, tensor, indices):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"TensorSlice: {tensor!r} is a {type(tensor).__name__}\n  needs: a tensor of te")
+        self.tensor, self.indices, self.dtype = tensor, tuple(indices), tensor.dtype
+
+    __iter__ = None
+
+    def __getitem__(self, indices):
+        return self.tensor[(*self.indices, *(indices if isinstance(indices, tuple) else [indices]))]
+
+    def __repr__(self):
+        return f"{self.tensor.name}[{', '.join(map(str, self.indices))}]"
+
+    def asobject(self):
+        """The element. Errors: TVMError, which says how many indices are needed."""
+        return self.tensor._element(list(self.indices))
+
+    def _no_element(self, *_other):
+        return self.asobject()
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _no_element
+
+
+@extends(_core.tir.ProducerLoad)
+class _ProducerLoad:
+    @property
+    def indices(self):
+        """Which element."""
+        return _core.children(self)
+
+
 @extends(Tensor)
 class _Tensor:
     @property
@@ -140,7 +174,8 @@ class _Tensor:
         return self._element(list(indices))
 
     def __getitem__(self, indices):
-        return self._element(list(indices) if isinstance(indices, tuple) else [indices])
+        indices = list(indices) if isinstance(indices, tuple) else [indices]
+        return TensorSlice(self, indices) if len(indices) < len(self.shape) else self._element(indices)
 
     def __len__(self):
         return int(self.shape[0])
@@ -170,12 +205,13 @@ class _Tensor:
     __truediv__, __rtruediv__ = _elementwise("divide"), _elementwise("divide", True)
 
 
-def placeholder(shape, dtype="float32", name="placeholder"):
+def placeholder(shape, dtype=None, name="placeholder"):
     """A tensor that is given.
 
     shape   extents: integers or expressions
+    dtype   None: "float32"
     """
-    return _core.te.placeholder(_extents("placeholder", shape), dtype, name)
+    return _core.te.placeholder(_extents("placeholder", shape), "float32" if dtype is None else dtype, name)
 
 
 def _extents(function, shape):
@@ -292,7 +328,7 @@ def decl_tensor_intrin(op, fcompute, name="tensor_intrin", binds=None, scalar_pa
     return TensorIntrin(name, op, inputs, [*ins, *outs], scalars, bodies)
 
 
-def reduce_axis(dom, name="k", thread_tag="", span=None):
+def reduce_axis(dom, name="rv", thread_tag="", span=None):
     """An axis that a reduction runs over: dom is (begin, end)."""
     if not isinstance(dom, (list, tuple, _core.ir.Range)) or not isinstance(dom, _core.ir.Range) and len(dom) != 2:
         raise TypeError(f"reduce_axis: dom = {dom!r} is a {type(dom).__name__}\n  needs: (begin, end), such as (0, 16)")

@@ -1,7 +1,7 @@
 """te.create_schedule: the loops of formulas, rearranged. The steps are taken on the tensor program when it is made."""
 from sator import _core, te_tensorize
-from sator.error import ScheduleError
-from sator.te_stage import MARKS, Axis, Stage, StageOp, StageTensor, copied, key_of, name_of
+from sator.error import ScheduleError, StepError
+from sator.te_stage import MARKS, Axis, Fuse, Singleton, Split, Stage, StageOp, StageTensor, copied, key_of, name_of  # noqa: F401
 
 
 class Schedule:
@@ -31,14 +31,14 @@ class Schedule:
         """A tensor that takes the place of this one in its formula; this one becomes a copy of it.
 
         scope   where the new one lies: "local", "global", ...
-        Errors: ValueError where `tensor` has steps already: its formula, with its reduction, becomes the new one's.
+        Errors: StepError where `tensor` has steps already: its formula, with its reduction, becomes the new one's.
         """
         stage = self[tensor]
         if stage._steps or stage._place:
-            raise ValueError(f"cache_write({stage._tensor.name}) after other steps of it\n  needs: the tensor as it was made\n"
-                             "  hint:  cache_write first, then steps on both")
+            raise StepError(f"cache_write({stage._tensor.name}) after other steps of it\n  needs: the tensor as it was made\n"
+                            "  hint:  cache_write first, then steps on both")
         tensor, old = stage._tensor, stage.op
-        made = StageTensor(f"{tensor.name}.{scope}", tensor.shape, tensor.dtype, copied(old.axis), copied(old.reduce_axis))
+        made = StageTensor(f"{tensor.name}.{scope}", tensor.shape, tensor.dtype, copied(old.axis), old.reduce_axis)
         stage._op = StageOp(tensor, old.axis, [])
 
         def take(sch, blocks):
@@ -58,7 +58,7 @@ class Schedule:
         tensor = _tensor_of(tensor)
         readers = [_tensor_of(r) for r in (readers if isinstance(readers, (list, tuple)) else [readers])]
         if not readers:
-            raise ValueError(f"cache_read({tensor.name}) for no reader\n  needs: at least one")
+            raise StepError(f"cache_read({tensor.name}) for no reader\n  needs: at least one")
         made = StageTensor(f"{tensor.name}.{scope}", tensor.shape, tensor.dtype, [Axis(f"ax{i}") for i in range(len(tensor.shape))])
 
         def take(sch, blocks):
@@ -66,7 +66,7 @@ class Schedule:
             buffer = sch.get(blocks[tensor]).writes[0].buffer if tensor in blocks else self._given[tensor]
             reads = [r.buffer.same_as(buffer) for r in sch.get(named[0]).reads]
             if True not in reads:
-                raise ValueError(f"cache_read: {readers[0].name} does not read {tensor.name}\n  needs: readers of the tensor")
+                raise StepError(f"cache_read: {readers[0].name} does not read {tensor.name}\n  needs: readers of the tensor")
             blocks[made] = sch.cache_read(named[0], reads.index(True), scope, named)
 
         self._events.append(take)
@@ -77,25 +77,27 @@ class Schedule:
 
         axis          the loop: a reduce axis, or what a split of one gave
         factor_axis   where the new tensor has the dimension of the loop
-        Errors: ValueError for a loop that no reduction runs over.
+        Errors: StepError for a loop that no reduction runs over.
         """
         stage = self[tensor]
         stage._positions([axis])
         tensor, old, steps = stage._tensor, stage.op, Stage(stage._tensor, stage.op)
         steps._steps = stage._steps
         if any(step[0] in MARKS for step in stage._steps):
-            raise ValueError(f"rfactor({tensor.name}) after marks of its loops\n  needs: splits, fusions and orders alone before it\n"
-                             "  hint:  parallel, vectorize and unroll afterwards")
+            raise StepError(f"rfactor({tensor.name}) after marks of its loops\n  needs: splits, fusions and orders alone before it\n"
+                            "  hint:  parallel, vectorize and unroll afterwards")
         leaves, spatial = stage._loops(), {key_of(a) for a in old.axis}
         if not spatial <= {key_of(a) for a in leaves}:
-            raise ValueError(f"rfactor({tensor.name}) after splits of its own axes\n  needs: splits of the reduction alone before it")
+            raise StepError(f"rfactor({tensor.name}) after splits of its own axes\n  needs: splits of the reduction alone before it")
         if key_of(axis) in spatial:
-            raise ValueError(f"rfactor: {name_of(axis)} is an axis of the tensor {tensor.name}\n  needs: a loop of its reduction")
+            raise StepError(f"rfactor: {name_of(axis)} is an axis of the tensor {tensor.name}\n  needs: a loop of its reduction")
         rest = [a for a in leaves if key_of(a) not in spatial and key_of(a) != key_of(axis)]
         own, lane, partial = copied(old.axis), Axis(name_of(axis)), copied(rest)
         all_axes = list(own)
         all_axes.insert(factor_axis if factor_axis >= 0 else len(own) + 1 + factor_axis, lane)
-        made = StageTensor(f"{tensor.name}.rf", (), tensor.dtype, all_axes, partial)
+        shape = list(tensor.shape)
+        shape.insert(all_axes.index(lane), stage._extent(axis))
+        made = StageTensor(f"{tensor.name}.rf", shape, tensor.dtype, all_axes, partial)
         stage._op, stage._steps = StageOp(tensor, old.axis, [Axis(name_of(axis))]), []
         of_leaf = dict(zip(map(key_of, [*old.axis, *rest, axis]), [*own, *partial, lane]))
 
@@ -145,6 +147,8 @@ class Schedule:
             stage, block = self._stages.get(tensor) or Stage(tensor), blocks[tensor]
             if stage._place:
                 parent, axis = stage._place
+                if tensor not in moved and not any(primitive == "set_scope" for primitive, *_ in stage._steps):
+                    _set_scope_of_threads(sch, block, parent._loop(loops.get(parent._tensor, {}), axis))
                 sch.compute_at(block, parent._loop(loops.get(parent._tensor, {}), axis), True)
                 if tensor in moved:
                     if missed := sch._misses_values(block):
@@ -187,6 +191,23 @@ def _with_parameters(mod, args, moved):
     return _core.module({name: tir.PrimFunc(params, body, None, buffers, func.attrs)}, mod.attrs, mod.global_infos)
 
 
+def _set_scope_of_threads(sch, block, loop):
+    """A tensor that threads compute, each its own, lies in their registers, and one of a block of threads in what these share."""
+    threads = [t.thread_tag for t in (around.thread_binding for around in _around(sch, loop)) if t is not None]
+    if threads and sch.get(block).writes[0].buffer.scope() == "global":
+        sch.set_scope(block, 0, "local" if any(t.startswith(("threadIdx", "vthread")) for t in threads) else "shared")
+
+
+def _around(sch, loop):
+    """A loop, and those around it."""
+    out, place = [], sch.get_sref(loop)
+    while place is not None:
+        if hasattr(place.stmt, "loop_var"):
+            out.append(place.stmt)
+        place = place.parent
+    return out
+
+
 def _tensor_of(tensor):
     """The tensor of an operation or of a stage; a tensor itself."""
     tensor = getattr(tensor, "_tensor", tensor)
@@ -208,7 +229,7 @@ class _Blocks(dict):
     """{tensor: the block that computes it}."""
 
     def __missing__(self, tensor):
-        raise ValueError(f"the schedule computes no tensor {tensor.name}\n  needs: one of {', '.join(t.name for t in self) or 'none'}")
+        raise StepError(f"the schedule computes no tensor {tensor.name}\n  needs: one of {', '.join(t.name for t in self) or 'none'}")
 
 
 def _blocks_of(sch, tensors):
@@ -290,6 +311,45 @@ def InferBound(sch):  # noqa: N802
     return sch._scheduled([*args, *(op.output(i) for op in sch._outputs for i in range(op.num_outputs))])[1]
 
 
+def _inlined(sch, is_of_kind):
+    for op in PostDFSOrder(sch._outputs, CreateReadGraph(sch._outputs)):
+        if op.axis and not op.reduce_axis and op not in sch._outputs and op.num_outputs == 1 and hasattr(op, "body") and is_of_kind(op):
+            sch[op.output(0)].compute_inline()
+
+
+def _reads(op):
+    """The indices of each element that an operation reads, with the variables of its axes."""
+    from sator import tir
+
+    out = []
+    tir.stmt_functor.post_order_visit(tir.Evaluate(op.body[0]), lambda n: out.append(list(n.indices)) if isinstance(n, tir.ProducerLoad) else None)
+    return out, [a.var for a in op.axis]
+
+
+def AutoInlineElemWise(sch):  # noqa: N802
+    """Computes inline what is no output and reads others at its own element alone."""
+    def elementwise(op):
+        reads, own = _reads(op)
+        return all(len(at) == len(own) and all(i.same_as(v) for i, v in zip(at, own)) for at in reads)
+
+    _inlined(sch, elementwise)
+
+
+def AutoInlineBroadcast(sch):  # noqa: N802
+    """Computes inline what is no output and reads others by its own indices, each once and in order, some left out."""
+    def broadcast(op):
+        reads, own = _reads(op)
+        order = [[next((n for n, v in enumerate(own) if i.same_as(v)), None) for i in at] for at in reads]
+        return all(None not in at and at == sorted(set(at)) for at in order)
+
+    _inlined(sch, broadcast)
+
+
+def AutoInlineInjective(sch):  # noqa: N802
+    """Computes inline what is no output and reduces nothing."""
+    _inlined(sch, lambda op: True)
+
+
 def CreateReadGraph(ops):  # noqa: N802
     """{operation: the tensors that it reads} of these operations and all that they read."""
     out, rest = {}, list(ops)
@@ -327,6 +387,19 @@ def create_schedule(ops):
         if not hasattr(op, "input_tensors"):
             raise TypeError(f"create_schedule: {op!r} is a {type(op).__name__}\n  needs: the operation of a tensor of te\n  hint:  C.op")
     return Schedule(ops)
+
+
+def __getattr__(name):
+    # What TVM's module of schedules also holds.
+    if name in ("Buffer", "IterVar"):
+        from sator import tir
+
+        return getattr(tir, name)
+    if name == "AXIS_SEPARATOR":
+        return "axis_separator"
+    from sator import paths
+
+    raise paths.missing("sator.te.schedule", name, globals())
 
 
 def module_of(inp, args=None, name="main"):

@@ -1,11 +1,14 @@
 """The loops of one tensor in a schedule of te, and the steps that rearrange them."""
 from sator import _core
+from sator.error import StepError
 
 # Steps that only mark loops: they are taken when all loops are where they shall be.
 MARKS = ("parallel", "vectorize", "unroll", "annotate", "storage_align")
 # Steps of TVM's that are not here: why, and what is.
 _NOT_HERE = {
     "double_buffer": ("two halves of a buffer are made by the software pipeline", "sch.annotate(loop, \"software_pipeline_stage\", [0, 1]) on a tir.Schedule"),
+    "attach_ivar": ("places are loops of stages", "s[C].compute_at(parent, scope)"),
+    "attach_stage": ("places are loops of stages", "s[C].compute_at(parent, scope)"),
     "env_threads": ("threads are bound to loops", "s[C].bind(loop, te.thread_axis(\"threadIdx.x\"))"),
     "prefetch": ("processors fetch ahead by themselves", "s.cache_read(tensor, scope, readers), and compute_at"),
     "set_store_predicate": ("each element is stored where its loops run", "te.if_then_else(condition, value, other) in the formula"),
@@ -21,6 +24,34 @@ class Axis:
 
     def __repr__(self):
         return self.name
+
+
+class Split:
+    """What a split was: the loop, the two in its place, and what was given."""
+
+    def __init__(self, parent, outer, inner, nparts, factor):
+        self.parent, self.outer, self.inner, self.nparts, self.factor = parent, outer, inner, nparts, factor
+
+
+class Fuse:
+    """What a fusion of two loops was."""
+
+    def __init__(self, outer, inner, fused):
+        self.outer, self.inner, self.fused = outer, inner, fused
+
+
+class Singleton:
+    """A loop of one iteration around a tensor that has none."""
+
+    def __init__(self, iter):  # noqa: A002  (TVM's name)
+        self.iter = iter
+
+
+class IterVarAttr:
+    """What is said of a loop: `iter_type`, a constant of tir.IterVar, and the pragmas."""
+
+    def __init__(self, iter_type, pragma_keys, pragma_values):
+        self.iter_type, self.pragma_keys, self.pragma_values = iter_type, pragma_keys, pragma_values
 
 
 class StageOp:
@@ -101,6 +132,45 @@ class Stage:
         """The loops now, outermost first."""
         return self._loops()
 
+    @property
+    def all_iter_vars(self):
+        """Every loop that there was."""
+        return [*self._axes, *(a for _, _, made, _, _ in self._steps for a in made)]
+
+    @property
+    def attach_type(self):
+        """1 of a tensor computed by itself, 2 of one computed inline, 4 of one computed in a loop of another."""
+        return 1 if self._place is None else 2 if self._place == "inline" else 4
+
+    @property
+    def relations(self):
+        """The splits and fusions, in their order."""
+        out = []
+        for primitive, of, made, _, options in self._steps:
+            if primitive == "split":
+                out.append(Split(of[0], *made, *options["factors"]))
+            elif primitive == "fuse":
+                out.append(Fuse(of[0], of[-1], made[0]))
+            elif primitive == "add_unit_loop":
+                out.append(Singleton(made[0]))
+        return out
+
+    @property
+    def iter_var_attrs(self):
+        """{loop: what is said of it} of those of which something is."""
+        from sator.tir import IterVar
+
+        kinds = {"parallel": IterVar.Parallelized, "vectorize": IterVar.Vectorized, "unroll": IterVar.Unrolled, "bind": IterVar.ThreadIndex}
+        out = {}
+        for primitive, of, _, more, _ in self._steps:
+            if primitive in kinds:
+                out.setdefault(of[0], IterVarAttr(0, [], [])).iter_type = kinds[primitive]
+            elif primitive == "annotate":
+                attr = out.setdefault(of[0], IterVarAttr(0, [], []))
+                attr.pragma_keys.append(more[0].removeprefix("pragma_"))
+                attr.pragma_values.append(more[1])
+        return out
+
     def _add(self, primitive, axes, made=(), *more, **options):
         self._steps.append((primitive, list(axes), list(made), more, options))
 
@@ -112,18 +182,40 @@ class Stage:
                 slots = [i for i, a in enumerate(loops) if key_of(a) in keys]
                 for slot, axis in zip(slots, of):
                     loops[slot] = axis
+            elif made and not of:
+                loops = [*made, *loops]
             elif made:
                 first = min(i for i, a in enumerate(loops) if key_of(a) in keys)
                 loops = [a for a in loops if key_of(a) not in keys]
                 loops[first:first] = made
         return loops
 
+    def _extent(self, axis):
+        """How many iterations a loop has."""
+        from sator import tir
+
+        extents = {key_of(a): a.dom.extent for a in self._axes if hasattr(a, "dom")}
+        for primitive, of, made, _, options in self._steps:
+            known = [extents.get(key_of(a)) for a in of]
+            if None in known:
+                continue
+            if primitive == "split":
+                nparts, factor = options["factors"]
+                other = tir.ceildiv(known[0], nparts if factor is None else factor)
+                extents.update({key_of(made[0]): nparts if factor is None else other, key_of(made[1]): other if factor is None else factor})
+            elif primitive == "fuse":
+                product = known[0]
+                for extent in known[1:]:
+                    product = product * extent
+                extents[key_of(made[0])] = product
+        return extents.get(key_of(axis))
+
     def _positions(self, axes):
         loops = [key_of(a) for a in self._loops()]
         for axis in axes:
             if key_of(axis) not in loops:
-                raise ValueError(f"{name_of(axis)} is no loop of the tensor {self._tensor.name} now\n  needs: one of its op.axis and op.reduce_axis, or "
-                                 "what a step gave, that no later step replaced")
+                raise StepError(f"{name_of(axis)} is no loop of the tensor {self._tensor.name} now\n  needs: one of its op.axis and op.reduce_axis, or "
+                                "what a step gave, that no later step replaced")
         return [loops.index(key_of(a)) for a in axes]
 
     # Loops.
@@ -134,7 +226,7 @@ class Stage:
         Errors: both or neither are given.
         """
         if (factor is None) == (nparts is None):
-            raise ValueError("split takes factor or nparts\n  needs: one of them")
+            raise StepError("split takes factor or nparts\n  needs: one of them")
         self._positions([parent])
         outer, inner = Axis("outer"), Axis("inner")
         self._add("split", [parent], [outer, inner], factors=[nparts, factor], **({"disable_predication": True} if disable_predication else {}))
@@ -148,18 +240,23 @@ class Stage:
         return x_outer, y_outer, x_inner, y_inner
 
     def fuse(self, *axes):
-        """One loop in the place of several. Errors: they do not follow each other, each directly inside of the one before."""
+        """One loop in the place of several; of none of a tensor of one element a loop of one iteration. Errors: they do not follow each other, each directly inside of the one before."""
+        if not axes and not self._loops():  # of a single element
+            self._add("add_unit_loop", [], [Axis("singleton")])
+            return self._steps[-1][2][0]
         at = self._positions(axes)
         if not at or at != list(range(at[0], at[0] + len(at))):
-            raise ValueError(f"fuse({', '.join(map(name_of, axes))}): these loops of {self._tensor.name} do not follow each other\n  needs: loops of which each "
-                             "stands directly inside of the one before, outermost first\n  hint:  reorder them first")
+            raise StepError(f"fuse({', '.join(map(name_of, axes))}): these loops of {self._tensor.name} do not follow each other\n  needs: loops of which each "
+                            "stands directly inside of the one before, outermost first\n  hint:  reorder them first")
         fused = Axis("fused")
         self._add("fuse", axes, [fused])
         return fused
 
     def reorder(self, *axes):
         """These loops in this order, outermost first."""
-        self._positions(axes)
+        at = self._positions(axes)
+        if len(set(at)) < len(at):
+            raise StepError(f"reorder({', '.join(map(name_of, axes))}): a loop stands there twice\n  needs: each loop once")
         self._add("reorder", axes)
 
     def parallel(self, var):
@@ -168,9 +265,9 @@ class Stage:
         self._add("parallel", [var])
 
     def vectorize(self, var):
-        """The loop is one vector operation. Errors: ValueError for a loop of a reduction."""
+        """The loop is one vector operation. Errors: StepError for a loop of a reduction."""
         if any(key_of(var) == key_of(a) for a in self.op.reduce_axis):
-            raise ValueError(f"vectorize({name_of(var)}): a reduction of {self._tensor.name} runs over it\n  needs: a loop over elements of the result")
+            raise StepError(f"vectorize({name_of(var)}): a reduction of {self._tensor.name} runs over it\n  needs: a loop over elements of the result")
         self._positions([var])
         self._add("vectorize", [var])
 
@@ -193,10 +290,10 @@ class Stage:
         self._add("annotate", [var], (), f"pragma_{pragma_type}", 1 if pragma_value is None else pragma_value)
 
     def storage_align(self, axis, factor, offset):
-        """The tensor's memory: a step along the axis goes factor * k + offset elements, for some k. Errors: ValueError for no axis of it."""
+        """The tensor's memory: a step along the axis goes factor * k + offset elements, for some k. Errors: StepError for no axis of it."""
         keys = [key_of(a) for a in self.op.axis]
         if key_of(axis) not in keys:
-            raise ValueError(f"storage_align: {name_of(axis)} is no axis of the tensor {self._tensor.name}\n  needs: one of its op.axis")
+            raise StepError(f"storage_align: {name_of(axis)} is no axis of the tensor {self._tensor.name}\n  needs: one of its op.axis")
         self._add("storage_align", [], (), 0, keys.index(key_of(axis)), factor, offset)
 
     def set_scope(self, scope):
@@ -208,12 +305,12 @@ class Stage:
 
         var             the loop
         tensor_intrin   what te.decl_tensor_intrin gave; where loops outside sum too, its reduce_init and reduce_update are called
-        Errors: ValueError for an instruction with scalars; ScheduleError, when the program is made, where its formula is another one.
+        Errors: StepError for an instruction with scalars; ScheduleError, when the program is made, where its formula is another one.
         """
         if not hasattr(tensor_intrin, "reduce_update"):
             raise TypeError(f"tensorize: {tensor_intrin!r} is a {type(tensor_intrin).__name__}\n  needs: what te.decl_tensor_intrin gives")
         if tensor_intrin.scalar_params:
-            raise ValueError(f"tensorize: {tensor_intrin.name} reads scalars\n  needs: an instruction without scalar_params")
+            raise StepError(f"tensorize: {tensor_intrin.name} reads scalars\n  needs: an instruction without scalar_params")
         self._positions([var])
         self._intrinsics.append((var, tensor_intrin))
 
@@ -225,7 +322,7 @@ class Stage:
         """Stores the tensor's elements at other indices, and runs over them in that order. The loops over the new indices.
 
         mapping_function   index -> new index: lambda i, j: [j, i // 4, te.AXIS_SEPARATOR, i % 4]
-        Errors: ValueError where the loops of its axes were changed before; ScheduleError, when the program is made, for a map that is not one to one.
+        Errors: StepError where the loops of its axes were changed before; ScheduleError, when the program is made, for a map that is not one to one.
         """
         from sator import tir
 
@@ -243,12 +340,12 @@ class Stage:
 
         parent   the stage whose loop it is
         scope    the loop
-        Errors: ValueError for a loop that the stage has not; ScheduleError, when the program is made, where a reader lies outside of the loop.
+        Errors: StepError for a loop that the stage has not; ScheduleError, when the program is made, where a reader lies outside of the loop.
         """
         if not isinstance(parent, Stage):
             raise TypeError(f"compute_at: {parent!r} is a {type(parent).__name__}\n  needs: a stage, such as s[C]")
         if parent is self:
-            raise ValueError(f"compute_at: {self._tensor.name} inside of itself\n  needs: the stage of a tensor that reads it")
+            raise StepError(f"compute_at: {self._tensor.name} inside of itself\n  needs: the stage of a tensor that reads it")
         parent._positions([scope])
         self._place = (parent, scope)
 
@@ -298,6 +395,6 @@ class Stage:
 
     def _loop(self, loops, axis):
         if key_of(axis) not in loops:
-            raise ValueError(f"{name_of(axis)} is no loop of the tensor {self._tensor.name}\n  needs: one of its op.axis and op.reduce_axis, "
-                             "or what a step gave")
+            raise StepError(f"{name_of(axis)} is no loop of the tensor {self._tensor.name}\n  needs: one of its op.axis and op.reduce_axis, "
+                            "or what a step gave")
         return loops[key_of(axis)]

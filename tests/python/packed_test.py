@@ -140,6 +140,39 @@ print(seen == [([[1.0] * 3, [0.0] * 3], 0, 8, "text", 2.5), ([[1.0] * 3, [1.0] *
         sator.build(te.create_schedule(B.op), [A, B], "llvm")(a, b)
         np.testing.assert_array_equal(b, a + 1)
 
+    def test_parts_of_a_buffer(self):
+        """Rows that follow each other are a tensor of their own; columns are not, and are refused before anything runs."""
+        def add_one(part):
+            np.from_dlpack(part)[:] += 1
+
+        sator.register_func("packed_test.add_one", add_one, override=True)
+
+        @T.prim_func
+        def rows(A: T.Buffer((8, 4), "float32")):
+            for i in range(3):
+                with T.block("part"):
+                    v = T.axis.spatial(3, i)
+                    T.reads(A[v * 2 : v * 2 + 2, 0:4])
+                    T.writes(A[v * 2 : v * 2 + 2, 0:4])
+                    B = T.match_buffer(A[v * 2 : v * 2 + 2, 0:4], (2, 4), offset_factor=1)
+                    T.evaluate(T.call_packed("packed_test.add_one", B))
+
+        @T.prim_func
+        def columns(A: T.Buffer((8, 4), "float32")):
+            for i in range(2):
+                with T.block("part"):
+                    v = T.axis.spatial(2, i)
+                    T.reads(A[0:8, v * 2 : v * 2 + 2])
+                    T.writes(A[0:8, v * 2 : v * 2 + 2])
+                    B = T.match_buffer(A[0:8, v * 2 : v * 2 + 2], (8, 2), offset_factor=1)
+                    T.evaluate(T.call_packed("packed_test.add_one", B))
+
+        a = np.zeros((8, 4), "float32")
+        sator.build(rows)(a)
+        np.testing.assert_array_equal(a, [[1.0] * 4] * 6 + [[0.0] * 4] * 2)
+        with self.assertRaisesRegex(ValueError, "a part of A whose rows do not follow each other"):
+            sator.build(columns)
+
     def test_what_a_kernel_cannot_pass(self):
         @T.prim_func
         def passes_a_float(A: T.Buffer((2,), "float32")):

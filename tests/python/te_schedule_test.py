@@ -282,6 +282,76 @@ class Stages(unittest.TestCase):
             with self.assertRaisesRegex(AttributeError, f"no step {step}: .*\n  needs: "):
                 getattr(s[C], step)
 
+    def test_an_instruction_that_calls_python(self):
+        """Parts of tensors reach the function as tensors that begin where the part does."""
+        n = 16
+        x, y = (te.placeholder((n,), name=name) for name in "xy")
+        z = te.compute((n,), lambda i: x[i] + y[i], name="z")
+        seen = []
+
+        def added(a, b, c):
+            seen.append(a.shape)
+            np.from_dlpack(c)[:] = np.from_dlpack(a) + np.from_dlpack(b)
+
+        sator.register_func("te_schedule_test.added", added, override=True)
+        intrin = te.decl_tensor_intrin(z.op, lambda ins, outs: tir.call_packed("te_schedule_test.added", *ins, *outs), default_buffer_params={"offset_factor": n})
+        X, Y = (te.placeholder((4 * n,), name=name) for name in "XY")
+        Z = te.compute((4 * n,), lambda i: X[i] + Y[i], name="Z")
+        s = te.create_schedule(Z.op)
+        s[Z].tensorize(s[Z].split(Z.op.axis[0], factor=n)[1], intrin)
+        a, b = random(4 * n), random(4 * n)
+        np.testing.assert_array_equal(self.run_on(s, [X, Y, Z], a, b, shape=(4 * n,)), a + b)
+        self.assertEqual([tuple(shape) for shape in seen], [(n,)] * 4)
+
+    def test_what_is_computed_inline_by_itself(self):
+        def made(inline):
+            A = te.placeholder((8, 8), name="A")
+            B = te.compute((8, 8), lambda i, j: A[i][j] * 2, name="B")
+            C = te.compute((8,), lambda i: te.sum(B[i, (k := te.reduce_axis((0, 8)))], axis=k), name="C")
+            D = te.compute((8, 8), lambda i, j: C[j] + 1, name="D")
+            E = te.compute((8, 8), lambda i, j: D[j, i] + B[i, j], name="E")
+            s = te.create_schedule(E.op)
+            inline(s)
+            return [t.name for t in (B, C, D, E) if s[t].attach_type == 2]
+
+        self.assertEqual(made(te.schedule.AutoInlineElemWise), ["B"])
+        self.assertEqual(made(te.schedule.AutoInlineBroadcast), ["B", "D"])
+        self.assertEqual(made(te.schedule.AutoInlineInjective), ["B", "D"])
+
+    def test_what_a_stage_says_of_its_loops(self):
+        s, (A, B, C) = self.matmul()
+        y, x = C.op.axis
+        outer, inner = s[C].split(y, factor=4)
+        fused = s[C].fuse(inner, x)
+        s[C].vectorize(fused)
+        split, fuse = s[C].relations
+        self.assertEqual((split.parent, split.factor, fuse.fused, s[C].leaf_iter_vars[:2]), (y, 4, fused, [outer, fused]))
+        self.assertEqual(s[C].iter_var_attrs[fused].iter_type, tir.IterVar.Vectorized)
+        k = C.op.reduce_axis[0]
+        s = te.create_schedule(C.op)
+        ko, _ = s[C].split(k, factor=8)
+        self.assertEqual([str(e) for e in s.rfactor(C, ko).shape], ["8", "64", "64"])
+        s = te.create_schedule(C.op)
+        self.assertEqual(s[s.cache_write(C, "local")].op.reduce_axis, [k])  # the axis goes on in the tensor that sums
+        one = te.compute((), lambda: te.placeholder((), name="P")() + 1, name="one")
+        s = te.create_schedule(one.op)
+        self.assertEqual([s[one].fuse()], s[one].leaf_iter_vars)
+        with self.assertRaisesRegex(sator.TVMError, "a loop stands there twice"):
+            te.create_schedule(C.op)[C].reorder(x, x)
+
+    def test_partial_sums_of_threads_lie_in_their_registers(self):
+        """A tensor computed inside of threads' loops has their scope, where nobody says another one."""
+        n = te.var("n")
+        A, k = te.placeholder((n, 64), name="A"), te.reduce_axis((0, 64), name="k")
+        B = te.compute((n,), lambda i: te.sum(A[i, k], axis=k), name="B")
+        s = te.create_schedule(B.op)
+        _, ki = s[B].split(k, factor=16)
+        BF = s.rfactor(B, ki)
+        s[B].bind(B.op.axis[0], te.thread_axis("blockIdx.x"))
+        s[B].bind(s[B].op.reduce_axis[0], te.thread_axis("threadIdx.x"))
+        s[BF].compute_at(s[B], s[B].op.reduce_axis[0])
+        self.assertIn('B_rf = T.alloc_buffer((16, n), scope="local")', sator.lower(s, [A, B], simple_mode=True).script())
+
     def test_a_rolling_buffer(self):
         """Rows of a stencil that later rows still read stay: three of them instead of all."""
         A = te.placeholder((18, 16), name="A")

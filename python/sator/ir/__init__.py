@@ -67,7 +67,7 @@ class Span:
         return f"Span({self.source_name}, {self.line}, {self.end_line}, {self.column}, {self.end_column})"
 
 
-DictAttrs = dict  # attributes are dictionaries
+DictAttrs = Attrs = Map = dict  # attributes are dictionaries
 
 
 def make_node(type_key, **kwargs):

@@ -1,6 +1,8 @@
 """Values of the runtime, where TVM's users look for them."""
 from sator.runtime.shape import ShapeTuple  # noqa: F401
 
+Array, Map, String = list, dict, str  # Python's own
+
 
 def ADT(tag, fields):  # noqa: N802
     """A tuple as a function of Python's gives it to a program. Errors: ValueError for a tag other than 0, which no program has."""

@@ -550,12 +550,13 @@ _language = {name.split(".")[0] for name in _core.script_names()} - {"call_tir"}
 
 _LAYOUTS = ("BijectiveLayout", "Layout", "bijective_layout", "layout")
 _GENERIC = ("CallEffectKind", "add", "call_intrin", "divide", "get_vscale_expr", "multiply", "subtract", "sum")
+_FAMILIES = ("BinaryOpExpr", "CmpExpr", "ConstExpr", "EqualOp", "ExprOp", "LogicalExpr", "NotEqualOp", "PrimExprWithOp")
 _PLACES = ("BlockDependenceInfo", "BlockScope", "DepKind", "Dependency", "StmtSRef")
 _SUBMODULES = ("analysis", "block_scope", "data_layout", "generic", "ir_builder", "tensor_intrin", "transform")
 
 
 def __dir__():
-    return sorted([*globals(), *_GENERIC, *_LAYOUTS, *_PLACES, *_SUBMODULES, *_language])
+    return sorted([*globals(), *_GENERIC, *_FAMILIES, *_LAYOUTS, *_PLACES, *_SUBMODULES, *_language])
 
 
 def __getattr__(name):
@@ -567,6 +568,10 @@ def __getattr__(name):
         from sator.tir import generic
 
         return getattr(generic, name)
+    if name in _FAMILIES:
+        from sator.tir import families
+
+        return getattr(families, name)
     if name in _PLACES:
         from sator.tir import block_scope
 

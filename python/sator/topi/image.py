@@ -1,5 +1,8 @@
 """Formulas of images at other sizes: TVM v0.17's names, order and defaults of arguments."""
-from sator import _core
+from sator import _core, paths
+
+__path__ = []  # TVM's modules below are found by sator.paths
+paths.keep_functions(__name__)
 
 
 def resize2d(data, roi, size, layout="NCHW", method="linear", coordinate_transformation_mode="half_pixel", rounding_method="", bicubic_alpha=-0.5,

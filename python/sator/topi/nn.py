@@ -1,5 +1,5 @@
 """Formulas of neural networks' ops: TVM v0.17's names, order and defaults of arguments."""
-from sator import _core, te, tir
+from sator import _core, paths, te, tir
 from sator.topi import signatures, tensors
 from sator.topi.formulas import formula_of
 from sator.topi.utils import get_const_tuple
@@ -10,6 +10,7 @@ def _pair(value, count=2):
 
 
 __path__ = []  # TVM's modules below are found by sator.paths
+paths.keep_functions(__name__)
 
 
 def _padding(padding, kernel, dilation):

@@ -135,10 +135,10 @@ class MatchLowering {
             const Var* v = a.as<Var>();
             const auto alias = v ? by_data_.find(v) : by_data_.end();
             if (alias == by_data_.end()) continue;
-            // The offset of such a pointer begins with that of the buffer, which counts from the source's first element.
-            if (n.op == "tir.tvm_access_ptr" && alias->second->has_offset) {
+            // The offset of such a pointer, or of such a tensor, begins with that of the buffer, which counts from the source's first element.
+            if ((n.op == "tir.tvm_access_ptr" || n.op == "tir.tvm_stack_make_array") && alias->second->has_offset) {
               std::vector<Expr> args = n.args;
-              args[1] = alias->second->source->data;
+              args[n.op == "tir.tvm_access_ptr" ? 1 : 0] = alias->second->source->data;
               return sator::with(n, &Call::args, std::move(args));
             }
             fail(
