@@ -78,7 +78,7 @@ class LM:
         return nd.NDArray.numpy(self._model.logits(self._ids("logits", ids)))
 
     def _ids(self, call, ids):
-        if isinstance(ids, str) or not hasattr(ids, "__iter__"):
+        if isinstance(ids, str) or getattr(ids, "__iter__", None) is None:
             raise TypeError(f"{call}: ids = {ids!r} is a {type(ids).__name__}\n  needs: a list of token ids\n  hint:  lm.encode(text) gives them")
         ids = list(ids)
         for i in ids:

@@ -101,7 +101,7 @@ def empty(shape, dtype="float32", device=None, mem_scope=None):
     Errors: TypeError for extents that are no integers; ValueError for an unknown dtype; a device other than the CPU.
     """
     _need_cpu(device)
-    extents = list(shape) if hasattr(shape, "__iter__") and not isinstance(shape, str) else [shape]
+    extents = list(shape) if getattr(shape, "__iter__", None) is not None and not isinstance(shape, str) else [shape]
     for extent in extents:
         if not hasattr(extent, "__index__") and not hasattr(extent, "value"):
             raise TypeError(f"empty: an extent is {extent!r}, a {type(extent).__name__}\n  needs: integers, such as (2, 3)")

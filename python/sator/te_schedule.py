@@ -126,10 +126,13 @@ class Schedule:
 
     def _scheduled(self, args):
         """The schedule of the tensor program, its steps taken, and the bounds of each axis: {axis: Range}."""
+        from sator import tir
+
         # A parameter that is computed inside of a loop of another tensor is scheduled as what lies between.
         args, self._moved = list(args), {}
         moved = {a for a in args if isinstance(a, _core.Tensor) and a in self._stages and isinstance(self._stages[a]._place, tuple)}
-        kept = [a for a in args if not isinstance(a, _core.Tensor) or a not in moved]
+        inlined = {a for a in args if isinstance(a, _core.Tensor) and a in self._stages and self._stages[a]._place == "inline" and a.op not in self._outputs}
+        kept = [a for a in args if not isinstance(a, _core.Tensor) or a not in moved and a not in inlined]
         program = _core.te.create_prim_func(kept)
         sch = _core.Schedule(program)
         buffers = program.buffer_map
@@ -166,6 +169,8 @@ class Schedule:
                 stage._apply(sch, blocks[tensor], loops[tensor], True)
                 for axis, intrin in stage._intrinsics:
                     te_tensorize.take(sch, blocks[tensor], stage, loops[tensor], axis, intrin)
+        for tensor in inlined:  # a parameter that nobody writes
+            self._moved[tensor] = tir.decl_buffer(tensor.shape, tensor.dtype, tensor.name)
         for tensor in self._own_init:
             _set_first(sch, blocks[tensor])
         return sch, bounds

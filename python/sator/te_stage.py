@@ -65,6 +65,12 @@ class StageOp:
         """Its tensor."""
         return self._tensor
 
+    @property
+    def body(self):
+        """Refused: the program says what the tensor computes."""
+        raise AttributeError(f"{self.name} is a tensor that the schedule changed: its operation has no formula\n  needs: an operation of te.compute\n"
+                             "  hint:  sator.lower(s, [A, B, C], simple_mode=True) shows what it computes")
+
 
 class StageTensor:
     """A tensor that a schedule made: by cache_read, cache_write or rfactor."""

@@ -87,7 +87,9 @@ void add_analysis(nb::module_& m) {
   m.def(
       "not_separate",
       [](const Handle& module) -> nb::object {
-        const std::optional<Reason> reason = tir::not_separate(*module.node.as<Module>());
+        const auto* given = module.node.as<Module>();
+        if (!given) wrong_type(to_python(module.node), "an IRModule");
+        const std::optional<Reason> reason = tir::not_separate(*given);
         return reason ? nb::object(nb::str(reason->render().c_str())) : nb::none();
       },
       "Why two programs of a module are not separate, or None.");

@@ -102,6 +102,12 @@ relax::LegalizeFn normalizer(nb::object function) {
   };
 }
 
+Func func_of(const Handle& function) {
+  const auto* func = function.node.as<FuncNode>();
+  if (!func) wrong_type(to_python(function.node), "a function: a relax.Function or a tir.PrimFunc");
+  return Func(func);
+}
+
 void add_user_op(const std::string& name, nb::object infer, nb::object normalize, nb::object legalize, bool pure,
                  bool needs_extents) {
   constexpr int kMostArguments = 16;
@@ -149,7 +155,11 @@ void add_block_builder(nb::module_& m) {
           "end_function",
           [](BlockBuilder& b, nb::object params, nb::object blocks, nb::object result, nb::object attrs, bool is_pure) {
             std::vector<relax::BindingBlockRef> list;
-            for (nb::handle o : nb::iter(blocks)) list.emplace_back(node_of(o).as<relax::BindingBlock>());
+            for (nb::handle o : nb::iter(blocks)) {
+              const NodeRef node = node_of(o);
+              if (!node.as<relax::BindingBlock>()) wrong_type(o, "a relax.BindingBlock");
+              list.emplace_back(node.as<relax::BindingBlock>());
+            }
             return to_python(NodeRef(
                 b.end_function(params_of(params), std::move(list), graph_of(result), attributes_of(attrs), is_pure)));
           },
@@ -181,12 +191,10 @@ void add_block_builder(nb::module_& m) {
       .def("normalize", [](BlockBuilder& b, nb::object e) { return to_python(NodeRef(b.normalize(graph_of(e)))); })
       .def("add_function",
            [](BlockBuilder& b, const Handle& f, const std::string& name) {
-             return to_python(NodeRef(b.add_function(Func(f.node.as<FuncNode>()), name)));
+             return to_python(NodeRef(b.add_function(func_of(f), name)));
            })
       .def("update_function",
-           [](BlockBuilder& b, const std::string& name, const Handle& f) {
-             b.update_function(name, Func(f.node.as<FuncNode>()));
-           })
+           [](BlockBuilder& b, const std::string& name, const Handle& f) { b.update_function(name, func_of(f)); })
       .def("call_te", call_te)
       .def("fresh_name", &BlockBuilder::fresh_name);
 }

@@ -34,7 +34,12 @@ INSIDE = re.compile(r"incompatible function arguments|no constructor defined|nan
 def garbage():
     import numpy as np
 
-    return {"None": None, "nan": float("nan"), "-1": -1, "2**70": 2**70, "''": "", "'x'": "x", "lone surrogate": "\ud800", "[]": [], "[None]": [None],
+    from sator import relax, tir
+
+    block = tir.Block([], [], [], "root", tir.Evaluate(0))
+    return {"tir.Var": tir.Var("v", "int32"), "relax.Var": relax.Var("v", relax.ObjectStructInfo()), "ExternFunc": relax.ExternFunc("f"), "Block": block,
+            "PrimFunc": tir.PrimFunc([], tir.BlockRealize([], True, block)), "[Evaluate]": [tir.Evaluate(0)], "StructInfo": relax.ShapeStructInfo(ndim=2),
+            "Buffer": tir.decl_buffer((2,)), "None": None, "nan": float("nan"), "-1": -1, "2**70": 2**70, "''": "", "'x'": "x", "lone surrogate": "\ud800", "[]": [], "[None]": [None],
             "{}": {}, "object()": object(), "lambda": lambda *a: None, "int": int, "complex array": np.zeros((2, 3), "complex64"),
             "float64 array": np.zeros((0, 3)), "module": json}
 

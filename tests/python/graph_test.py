@@ -493,8 +493,11 @@ class Formulas(unittest.TestCase):
     def test_a_formula_of_the_wrong_rank_is_refused(self):
         A = te.placeholder((4, 8), name="A")
         self.assertEqual(str(A[1, 2] + 3), "A[1, 2] + T.float32(3)")
+        self.assertEqual(str(A[0][2]), "A[0, 2]")
         with self.assertRaises(sator.TVMError):
-            A[0]
+            A[0] + 1
+        with self.assertRaises(sator.TVMError):
+            A[0, 1, 2]
         with self.assertRaises(sator.TVMError):
             te.compute((4,), lambda i, j: A[i, j])
 

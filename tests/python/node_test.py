@@ -4,7 +4,7 @@ import unittest
 import numpy as np
 
 import sator
-from sator import tir
+from sator import relax, tir
 from sator.script import tir as T
 
 
@@ -42,6 +42,22 @@ class Iterators(unittest.TestCase):
 
 
 class Lists(unittest.TestCase):
+    def test_struct_info_is_equal_where_it_says_the_same(self):
+        n = tir.Var("n", "int64")
+        tensor = relax.TensorStructInfo((n, 4), "float32")
+        self.assertTrue(tensor == relax.TensorStructInfo((n, 4), "float32"))
+        self.assertTrue(tensor != relax.TensorStructInfo((n + 1, 4), "float32"))
+        self.assertTrue(tensor != relax.TensorStructInfo((tir.Var("n", "int64"), 4), "float32"))
+        self.assertTrue(tensor != 3)
+        self.assertEqual(len({relax.PrimStructInfo("int64"), relax.PrimStructInfo("int64"), relax.ShapeStructInfo(ndim=2)}), 2)
+
+    def test_functions_in_modules_are_functions(self):
+        bb = relax.BlockBuilder()
+        with self.assertRaisesRegex(TypeError, "needs: a function: a relax.Function or a tir.PrimFunc"):
+            bb.add_func(relax.extern("printf"), "printf")
+        with self.assertRaisesRegex(TypeError, "needs: a function"):
+            bb.update_func("f", tir.Var("x", "int32"))
+
     def test_structural_equal(self):
         n, m = tir.Var("n", "int32"), tir.Var("m", "int32")
         equal = sator.ir.structural_equal

@@ -270,6 +270,15 @@ class _TupleStructInfo:
 
 @extends(_core.StructInfo)
 class _StructInfo:
+    def __eq__(self, other):
+        from sator import ir
+
+        other = other._node() if hasattr(type(other), "_node") else other  # R.Tensor((4,), "float32") outside of a program
+        return ir.structural_equal(self, other) if isinstance(other, StructInfo) else NotImplemented
+
+    def __hash__(self):
+        return hash(_core.structural_hash(self))
+
     def is_base_of(self, derived):
         """Whether what holds of `derived` holds of this struct info too."""
         from sator.relax import analysis

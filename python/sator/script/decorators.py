@@ -64,7 +64,8 @@ def _function(func, check_well_formed):
         if _is_module_body(frame):
             return func
         module = _read(func, frame, check_well_formed)
-        return module.functions[func.__name__]
+        functions = module.functions
+        return functions[func.__name__] if func.__name__ in functions else next(iter(functions.values()))  # it has another global_symbol
 
     return decorate if from_call else decorate(func)
 

@@ -214,6 +214,7 @@ class _Buffer:
         return _core.scope_of(self.data)
 
     READ, WRITE = 1, 2
+    __iter__ = None  # an index beyond the shape is an expression too: without an end, there is nothing to go through
 
     def __getitem__(self, indices):
         """The element at an index per dimension; with slices among them the BufferRegion. Errors: ValueError for a slice with a step."""

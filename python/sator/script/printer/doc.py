@@ -304,7 +304,7 @@ def _optional(doc, name, value, kind):
 
 
 def _each(doc, name, values, kind):
-    if isinstance(values, (str, bytes, Doc)) or not hasattr(values, "__iter__"):
+    if isinstance(values, (str, bytes, Doc)) or getattr(values, "__iter__", None) is None:
         raise _wrong(doc, name, values, f"a list of {kind.__name__}")
     return tuple(_one(doc, f"an item of {name}", v, kind) for v in values)
 
