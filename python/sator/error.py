@@ -21,8 +21,8 @@ class ScheduleError(TVMError):
     """A step that a schedule cannot take."""
 
 
-class StepError(TVMError, ValueError):
-    """A step of te's schedules with arguments that it cannot take."""
+class UseError(TVMError, ValueError):
+    """A call of a builder or a schedule in an order, or with arguments, that it cannot take."""
 
 
 class InternalError(TVMError):

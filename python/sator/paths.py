@@ -19,6 +19,7 @@ _TABLE = {
     "ir": "ir.base ir.expr ir.function ir.global_info ir.op ir.type runtime.object",
     "transform": "ir.transform",
     "contrib_utils": "contrib.utils",
+    "local_session": "rpc",
     "driver": "driver.build_module",
     "ir.instrument": "instrument",
     "relax": "relax.expr relax.struct_info relax.ty",

@@ -18,7 +18,7 @@ NAMES = {
     "autotvm": _SEARCH,
     "auto_scheduler": _SEARCH,
     "relay": _GRAPHS,
-    "rpc": _HERE,
+    **{f"rpc.{name}": _HERE for name in "base client minrpc proxy server tracker testing server_ios_launcher".split()},
     "micro": _HERE,
     "contrib": _LIBRARIES,
     "contrib.cc": ("libraries are linked by the compiler", "module.export_library(\"NAME.so\"), then sator.runtime.load_module(\"NAME.so\")"),
@@ -106,6 +106,7 @@ _ROWS = (
     ("topi", "sparse_to_dense sparse_reshape sparse_fill_empty_rows stft dft scanop hybrid_argwhere_1d", *_FORMULA),
     ("target", "generic_func override_native_generic_func get_native_generic_func GenericFunc", "functions are not chosen by target",
      "if target.kind.name == \"llvm\": ..."),
+    ("rpc", "connect connect_tracker Server TrackerSession RPCSession PopenSession with_minrpc", *_HERE),
     ("driver.build_module", "get_binds form_irmodule", "a schedule of te is a program of tensors", "sator.lower(s, args), te.create_prim_func(args)"),
     ("target", "list_tags register_tag", "tags are those of NVIDIA's devices", "Target(\"nvidia/nvidia-a100\"), Target({\"kind\": \"cuda\", \"arch\": \"sm_80\"})"),
     ("target", "micro vta hexagon stm32 rasp riscv_cpu", "nothing is known of these boards", "Target(\"llvm -mtriple=... -mcpu=...\"), arm_cpu(model, options)"),
@@ -143,7 +144,7 @@ class Module(types.ModuleType):
     __path__ = []
 
     def __getattr__(self, name):
-        if name.startswith("__"):
+        if name.startswith("_"):  # who looks for one asks whether it is there
             raise AttributeError(name)
         from sator import paths
 

@@ -1,6 +1,6 @@
 """te.create_schedule: the loops of formulas, rearranged. The steps are taken on the tensor program when it is made."""
 from sator import _core, te_tensorize
-from sator.error import ScheduleError, StepError
+from sator.error import ScheduleError, UseError
 from sator.te_stage import MARKS, Axis, Fuse, Singleton, Split, Stage, StageOp, StageTensor, copied, key_of, name_of  # noqa: F401
 
 
@@ -31,11 +31,11 @@ class Schedule:
         """A tensor that takes the place of this one in its formula; this one becomes a copy of it.
 
         scope   where the new one lies: "local", "global", ...
-        Errors: StepError where `tensor` has steps already: its formula, with its reduction, becomes the new one's.
+        Errors: UseError where `tensor` has steps already: its formula, with its reduction, becomes the new one's.
         """
         stage = self[tensor]
         if stage._steps or stage._place:
-            raise StepError(f"cache_write({stage._tensor.name}) after other steps of it\n  needs: the tensor as it was made\n"
+            raise UseError(f"cache_write({stage._tensor.name}) after other steps of it\n  needs: the tensor as it was made\n"
                             "  hint:  cache_write first, then steps on both")
         tensor, old = stage._tensor, stage.op
         made = StageTensor(f"{tensor.name}.{scope}", tensor.shape, tensor.dtype, copied(old.axis), old.reduce_axis)
@@ -58,7 +58,7 @@ class Schedule:
         tensor = _tensor_of(tensor)
         readers = [_tensor_of(r) for r in (readers if isinstance(readers, (list, tuple)) else [readers])]
         if not readers:
-            raise StepError(f"cache_read({tensor.name}) for no reader\n  needs: at least one")
+            raise UseError(f"cache_read({tensor.name}) for no reader\n  needs: at least one")
         made = StageTensor(f"{tensor.name}.{scope}", tensor.shape, tensor.dtype, [Axis(f"ax{i}") for i in range(len(tensor.shape))])
 
         def take(sch, blocks):
@@ -66,7 +66,7 @@ class Schedule:
             buffer = sch.get(blocks[tensor]).writes[0].buffer if tensor in blocks else self._given[tensor]
             reads = [r.buffer.same_as(buffer) for r in sch.get(named[0]).reads]
             if True not in reads:
-                raise StepError(f"cache_read: {readers[0].name} does not read {tensor.name}\n  needs: readers of the tensor")
+                raise UseError(f"cache_read: {readers[0].name} does not read {tensor.name}\n  needs: readers of the tensor")
             blocks[made] = sch.cache_read(named[0], reads.index(True), scope, named)
 
         self._events.append(take)
@@ -77,20 +77,20 @@ class Schedule:
 
         axis          the loop: a reduce axis, or what a split of one gave
         factor_axis   where the new tensor has the dimension of the loop
-        Errors: StepError for a loop that no reduction runs over.
+        Errors: UseError for a loop that no reduction runs over.
         """
         stage = self[tensor]
         stage._positions([axis])
         tensor, old, steps = stage._tensor, stage.op, Stage(stage._tensor, stage.op)
         steps._steps = stage._steps
         if any(step[0] in MARKS for step in stage._steps):
-            raise StepError(f"rfactor({tensor.name}) after marks of its loops\n  needs: splits, fusions and orders alone before it\n"
+            raise UseError(f"rfactor({tensor.name}) after marks of its loops\n  needs: splits, fusions and orders alone before it\n"
                             "  hint:  parallel, vectorize and unroll afterwards")
         leaves, spatial = stage._loops(), {key_of(a) for a in old.axis}
         if not spatial <= {key_of(a) for a in leaves}:
-            raise StepError(f"rfactor({tensor.name}) after splits of its own axes\n  needs: splits of the reduction alone before it")
+            raise UseError(f"rfactor({tensor.name}) after splits of its own axes\n  needs: splits of the reduction alone before it")
         if key_of(axis) in spatial:
-            raise StepError(f"rfactor: {name_of(axis)} is an axis of the tensor {tensor.name}\n  needs: a loop of its reduction")
+            raise UseError(f"rfactor: {name_of(axis)} is an axis of the tensor {tensor.name}\n  needs: a loop of its reduction")
         rest = [a for a in leaves if key_of(a) not in spatial and key_of(a) != key_of(axis)]
         own, lane, partial = copied(old.axis), Axis(name_of(axis)), copied(rest)
         all_axes = list(own)
@@ -163,7 +163,8 @@ class Schedule:
             own = loops[tensor] = stage._begin(sch, block)
             bounds.update(_bounds(sch, block, stage, own, names))
             bounds.update(stage._apply(sch, block, own, False))
-            names.update({sch.get(own[key_of(a)]).loop_var: a.var for a in stage._loops() if key_of(a) in own})
+            for loop, axis in ((sch.get(own[key_of(a)]).loop_var, a) for a in stage._loops() if key_of(a) in own):
+                names[loop] = axis.var if loop.dtype == axis.var.dtype else axis.var.astype(loop.dtype)
         for tensor, stage in self._stages.items():
             if tensor in loops:
                 stage._apply(sch, blocks[tensor], loops[tensor], True)
@@ -234,7 +235,7 @@ class _Blocks(dict):
     """{tensor: the block that computes it}."""
 
     def __missing__(self, tensor):
-        raise StepError(f"the schedule computes no tensor {tensor.name}\n  needs: one of {', '.join(t.name for t in self) or 'none'}")
+        raise UseError(f"the schedule computes no tensor {tensor.name}\n  needs: one of {', '.join(t.name for t in self) or 'none'}")
 
 
 def _blocks_of(sch, tensors):

@@ -1,6 +1,6 @@
 """The loops of one tensor in a schedule of te, and the steps that rearrange them."""
 from sator import _core
-from sator.error import StepError
+from sator.error import UseError
 
 # Steps that only mark loops: they are taken when all loops are where they shall be.
 MARKS = ("parallel", "vectorize", "unroll", "annotate", "storage_align")
@@ -220,7 +220,7 @@ class Stage:
         loops = [key_of(a) for a in self._loops()]
         for axis in axes:
             if key_of(axis) not in loops:
-                raise StepError(f"{name_of(axis)} is no loop of the tensor {self._tensor.name} now\n  needs: one of its op.axis and op.reduce_axis, or "
+                raise UseError(f"{name_of(axis)} is no loop of the tensor {self._tensor.name} now\n  needs: one of its op.axis and op.reduce_axis, or "
                                 "what a step gave, that no later step replaced")
         return [loops.index(key_of(a)) for a in axes]
 
@@ -232,7 +232,7 @@ class Stage:
         Errors: both or neither are given.
         """
         if (factor is None) == (nparts is None):
-            raise StepError("split takes factor or nparts\n  needs: one of them")
+            raise UseError("split takes factor or nparts\n  needs: one of them")
         self._positions([parent])
         outer, inner = Axis("outer"), Axis("inner")
         self._add("split", [parent], [outer, inner], factors=[nparts, factor], **({"disable_predication": True} if disable_predication else {}))
@@ -252,7 +252,7 @@ class Stage:
             return self._steps[-1][2][0]
         at = self._positions(axes)
         if not at or at != list(range(at[0], at[0] + len(at))):
-            raise StepError(f"fuse({', '.join(map(name_of, axes))}): these loops of {self._tensor.name} do not follow each other\n  needs: loops of which each "
+            raise UseError(f"fuse({', '.join(map(name_of, axes))}): these loops of {self._tensor.name} do not follow each other\n  needs: loops of which each "
                             "stands directly inside of the one before, outermost first\n  hint:  reorder them first")
         fused = Axis("fused")
         self._add("fuse", axes, [fused])
@@ -262,7 +262,7 @@ class Stage:
         """These loops in this order, outermost first."""
         at = self._positions(axes)
         if len(set(at)) < len(at):
-            raise StepError(f"reorder({', '.join(map(name_of, axes))}): a loop stands there twice\n  needs: each loop once")
+            raise UseError(f"reorder({', '.join(map(name_of, axes))}): a loop stands there twice\n  needs: each loop once")
         self._add("reorder", axes)
 
     def parallel(self, var):
@@ -271,9 +271,9 @@ class Stage:
         self._add("parallel", [var])
 
     def vectorize(self, var):
-        """The loop is one vector operation. Errors: StepError for a loop of a reduction."""
+        """The loop is one vector operation. Errors: UseError for a loop of a reduction."""
         if any(key_of(var) == key_of(a) for a in self.op.reduce_axis):
-            raise StepError(f"vectorize({name_of(var)}): a reduction of {self._tensor.name} runs over it\n  needs: a loop over elements of the result")
+            raise UseError(f"vectorize({name_of(var)}): a reduction of {self._tensor.name} runs over it\n  needs: a loop over elements of the result")
         self._positions([var])
         self._add("vectorize", [var])
 
@@ -296,10 +296,10 @@ class Stage:
         self._add("annotate", [var], (), f"pragma_{pragma_type}", 1 if pragma_value is None else pragma_value)
 
     def storage_align(self, axis, factor, offset):
-        """The tensor's memory: a step along the axis goes factor * k + offset elements, for some k. Errors: StepError for no axis of it."""
+        """The tensor's memory: a step along the axis goes factor * k + offset elements, for some k. Errors: UseError for no axis of it."""
         keys = [key_of(a) for a in self.op.axis]
         if key_of(axis) not in keys:
-            raise StepError(f"storage_align: {name_of(axis)} is no axis of the tensor {self._tensor.name}\n  needs: one of its op.axis")
+            raise UseError(f"storage_align: {name_of(axis)} is no axis of the tensor {self._tensor.name}\n  needs: one of its op.axis")
         self._add("storage_align", [], (), 0, keys.index(key_of(axis)), factor, offset)
 
     def set_scope(self, scope):
@@ -311,12 +311,12 @@ class Stage:
 
         var             the loop
         tensor_intrin   what te.decl_tensor_intrin gave; where loops outside sum too, its reduce_init and reduce_update are called
-        Errors: StepError for an instruction with scalars; ScheduleError, when the program is made, where its formula is another one.
+        Errors: UseError for an instruction with scalars; ScheduleError, when the program is made, where its formula is another one.
         """
         if not hasattr(tensor_intrin, "reduce_update"):
             raise TypeError(f"tensorize: {tensor_intrin!r} is a {type(tensor_intrin).__name__}\n  needs: what te.decl_tensor_intrin gives")
         if tensor_intrin.scalar_params:
-            raise StepError(f"tensorize: {tensor_intrin.name} reads scalars\n  needs: an instruction without scalar_params")
+            raise UseError(f"tensorize: {tensor_intrin.name} reads scalars\n  needs: an instruction without scalar_params")
         self._positions([var])
         self._intrinsics.append((var, tensor_intrin))
 
@@ -328,7 +328,7 @@ class Stage:
         """Stores the tensor's elements at other indices, and runs over them in that order. The loops over the new indices.
 
         mapping_function   index -> new index: lambda i, j: [j, i // 4, te.AXIS_SEPARATOR, i % 4]
-        Errors: StepError where the loops of its axes were changed before; ScheduleError, when the program is made, for a map that is not one to one.
+        Errors: UseError where the loops of its axes were changed before; ScheduleError, when the program is made, for a map that is not one to one.
         """
         from sator import tir
 
@@ -346,12 +346,12 @@ class Stage:
 
         parent   the stage whose loop it is
         scope    the loop
-        Errors: StepError for a loop that the stage has not; ScheduleError, when the program is made, where a reader lies outside of the loop.
+        Errors: UseError for a loop that the stage has not; ScheduleError, when the program is made, where a reader lies outside of the loop.
         """
         if not isinstance(parent, Stage):
             raise TypeError(f"compute_at: {parent!r} is a {type(parent).__name__}\n  needs: a stage, such as s[C]")
         if parent is self:
-            raise StepError(f"compute_at: {self._tensor.name} inside of itself\n  needs: the stage of a tensor that reads it")
+            raise UseError(f"compute_at: {self._tensor.name} inside of itself\n  needs: the stage of a tensor that reads it")
         parent._positions([scope])
         self._place = (parent, scope)
 
@@ -401,6 +401,6 @@ class Stage:
 
     def _loop(self, loops, axis):
         if key_of(axis) not in loops:
-            raise StepError(f"{name_of(axis)} is no loop of the tensor {self._tensor.name}\n  needs: one of its op.axis and op.reduce_axis, "
+            raise UseError(f"{name_of(axis)} is no loop of the tensor {self._tensor.name}\n  needs: one of its op.axis and op.reduce_axis, "
                             "or what a step gave")
         return loops[key_of(axis)]

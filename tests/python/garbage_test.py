@@ -21,7 +21,7 @@ MODULES = ("sator", "sator.arith", "sator.dlight", "sator.dlight.gpu", "sator.dl
            "sator.relax.dpl", "sator.relax.frontend.nn", "sator.relax.frontend.torch", "sator.relax.op", "sator.relax.op.nn", "sator.relax.op.image",
            "sator.relax.training.loss", "sator.relax.training.optimizer", "sator.relax.training.utils", "sator.relax.transform", "sator.relax.utils",
            "sator.relax.testing", "sator.script.printer.doc", "sator.script.printer.doc_printer",
-           "sator.runtime", "sator.script", "sator.target", "sator.te", "sator.te.schedule", "sator.testing", "sator.tir", "sator.tir.analysis", "sator.tir.data_layout",
+           "sator.rpc", "sator.contrib.utils", "sator.runtime", "sator.script", "sator.target", "sator.te", "sator.te.schedule", "sator.testing", "sator.tir", "sator.tir.analysis", "sator.tir.data_layout",
            "sator.tir.ir_builder", "sator.tir.schedule", "sator.tir.stmt_functor", "sator.topi", "sator.topi.nn", "sator.topi.utils", "sator.driver", "sator.transform")
 
 # Python's own answers about the number and the names of arguments, and about what is no function, iterable or item of its own values.

@@ -43,6 +43,41 @@ class Refused(unittest.TestCase):
                     module.anything  # noqa: B018
                 self.assertIs(resolved(path), module)
 
+    def test_a_session_on_this_machine(self):
+        """What TVM's tutorial of cross compilation does, where the other machine is this one."""
+        from sator import rpc
+        from sator.contrib import utils
+
+        n = tir.Var("n", "int32")
+        A = te.placeholder((n,), name="A")
+        B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+        built = sator.build(te.create_prim_func([A, B]).with_attr("global_symbol", "add_one"), target="llvm")
+        folder = utils.tempdir()
+        path = folder.relpath("lib.tar")
+        built.export_library(path)
+        remote = rpc.LocalSession()
+        remote.upload(path)
+        program, dev = remote.load_module("lib.tar"), remote.cpu()
+        a, b = sator.nd.array(np.arange(16, dtype="float32"), dev), sator.nd.array(np.zeros(16, "float32"), dev)
+        program(a, b)
+        np.testing.assert_array_equal(b.numpy(), np.arange(16) + 1)
+        self.assertEqual(remote.download("lib.tar"), Path(path).read_bytes())
+        remote.remove("lib.tar")
+        with self.assertRaises(FileNotFoundError):
+            remote.download("lib.tar")
+        with self.assertRaisesRegex(sator.TVMError, "programs run on this machine"):
+            rpc.connect  # noqa: B018
+
+    def test_a_file_that_imports_relay_decorates_programs(self):
+        """The decorators look at what modules of a file are: those that are refused are no language."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "user.py"
+            file.write_text("from sator import relay, autotvm\nfrom sator.script import tir as T\n@T.prim_func\ndef main(x: T.int32):\n    T.evaluate(x)\n")
+            spec = importlib.util.spec_from_file_location("user_of_relay", file)
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            self.assertIsInstance(module.main, tir.PrimFunc)
+
     def test_imports_from_them(self):
         for statement in ("from sator.relax.frontend.onnx import from_onnx", "from sator.relax.backend.contrib.cublas import partition_for_cublas",
                           "from sator.relax.frontend.nn import SourceModule", "from sator.topi.cuda import schedule_injective"):

@@ -45,6 +45,8 @@ class Lists(unittest.TestCase):
     def test_struct_info_is_equal_where_it_says_the_same(self):
         n = tir.Var("n", "int64")
         tensor = relax.TensorStructInfo((n, 4), "float32")
+        self.assertIsInstance(tensor, relax.TensorStructInfo)
+        self.assertIsInstance(relax.Var("x", tensor).struct_info, relax.struct_info.TensorStructInfo)
         self.assertTrue(tensor == relax.TensorStructInfo((n, 4), "float32"))
         self.assertTrue(tensor != relax.TensorStructInfo((n + 1, 4), "float32"))
         self.assertTrue(tensor != relax.TensorStructInfo((tir.Var("n", "int64"), 4), "float32"))

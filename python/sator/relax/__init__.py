@@ -303,21 +303,24 @@ class _DataTypeImm:
         _core.Object.__init__(self, _core.make(_core.relax.DataTypeImm, [str(value), _core.make(_core.relax.ObjectStructInfo, [])]))
 
 
+@extends(_core.relax.TensorStructInfo)
+class _TensorStructInfo:
+    """What is known of a tensor: extents (integers, variables; a ShapeExpr) or None, dtype."""
+
+    def __init__(self, shape=None, dtype="float32", vdevice=None, ndim=-1, span=None):
+        from sator.script import relax as R
+
+        _need_one(shape, ndim)
+        more = {} if vdevice is None else {"vdevice": vdevice}
+        if shape is None:
+            made = R.Tensor(dtype=dtype, ndim=ndim, **more)
+        else:
+            made = R.Tensor(shape if isinstance(shape, _core.relax.Var) else tuple(shape), dtype, **more)
+        _core.Object.__init__(self, made._node())
+
+
 add_constructors(_core.relax, node_docs.RELAX, constructors.RELAX)
 globals().update({name: cls for name, cls in vars(_core.relax).items() if not name.startswith("_")})
-
-
-def TensorStructInfo(shape=None, dtype="float32", vdevice=None, ndim=-1, span=None):  # noqa: N802
-    """What is known of a tensor: extents (integers, variables; a ShapeExpr) or None, dtype."""
-    from sator.script import relax as R
-
-    _need_one(shape, ndim)
-    more = {} if vdevice is None else {"vdevice": vdevice}
-    if shape is None:
-        return R.Tensor(dtype=dtype, ndim=ndim, **more)._node()
-    if isinstance(shape, _core.relax.Var):
-        return R.Tensor(shape, dtype, **more)._node()
-    return R.Tensor(tuple(shape), dtype, **more)._node()
 
 
 class _Dataflow(type):

@@ -1,5 +1,6 @@
 """Graphs built line by line."""
 from sator import _core
+from sator.error import UseError
 from sator.relax.te_calls import te_call
 
 
@@ -70,7 +71,7 @@ class BlockBuilder:
             function, inner = self._function, self._core
             self._function, self._core = self._outer.pop()
             if is_good and not function["done"]:
-                raise ValueError(f"the function {name} has no result\n  needs: bb.emit_func_output(result) at its end")
+                raise UseError(f"the function {name} has no result\n  needs: bb.emit_func_output(result) at its end")
             if inner is not self._core:
                 for added, func in inner.module().functions.items():
                     self._core.update_function(added, func)
@@ -110,9 +111,9 @@ class BlockBuilder:
         self._scopes += 1
 
     def end_scope(self):
-        """Ends the scope that begin_scope began. Errors: ValueError without one."""
+        """Ends the scope that begin_scope began. Errors: UseError without one."""
         if not self._scopes:
-            raise ValueError("end_scope without a scope\n  needs: begin_scope before")
+            raise UseError("end_scope without a scope\n  needs: begin_scope before")
         self._scopes -= 1
         self._core.end_scope()
 
@@ -149,10 +150,10 @@ class BlockBuilder:
         """What the function returns. Ends it. Errors: parameters that were given before."""
         f = self._function
         if f is None:
-            raise ValueError("emit_func_output outside of a function\n  needs: `with bb.function(...):` around it")
+            raise UseError("emit_func_output outside of a function\n  needs: `with bb.function(...):` around it")
         if params is not None:
             if f["params"]:
-                raise ValueError("the parameters were given with the function already")
+                raise UseError("the parameters were given with the function already")
             f["params"] = [params] if isinstance(params, _core.relax.Var) else list(params)
         output = self._core.normalize(output)
         self._keep_block()
