@@ -1,16 +1,16 @@
 """Folders for files that are gone with the process, under TVM's name: `from sator.contrib import utils`."""
 import os
+import shutil
 import tempfile
+import weakref
 
 
 class TempDirectory:
     """A folder that is removed with this object, or by remove(). `relpath(name)` is a path in it."""
 
     def __init__(self, custom_path=None, keep_for_debug=False):
-        self._folder = None if custom_path else tempfile.TemporaryDirectory(prefix="sator")
-        self.temp_dir = custom_path or self._folder.name
-        if keep_for_debug and self._folder is not None:
-            self._folder._finalizer.detach()
+        self.temp_dir = custom_path or tempfile.mkdtemp(prefix="sator")
+        self._removed = None if custom_path or keep_for_debug else weakref.finalize(self, shutil.rmtree, self.temp_dir, True)
         os.makedirs(self.temp_dir, exist_ok=True)
 
     @property
@@ -27,9 +27,9 @@ class TempDirectory:
         return os.listdir(self.temp_dir)
 
     def remove(self):
-        """Removes the folder with what is in it, unless it is a path of the caller's own."""
-        if self._folder is not None:
-            self._folder.cleanup()
+        """Removes the folder with what is in it, unless it stays."""
+        if self._removed is not None:
+            self._removed()
 
     def __truediv__(self, other):
         return os.path.join(self.temp_dir, other)

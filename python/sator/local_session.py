@@ -1,8 +1,8 @@
 """TVM's sessions on other machines, of which the one on this machine is here: `from sator import rpc; remote = rpc.LocalSession()`."""
 import os
 import shutil
-import tempfile
 
+from sator.contrib_utils import tempdir
 from sator.error import TVMError
 
 
@@ -10,10 +10,10 @@ class LocalSession:
     """Files, programs and the device of this machine, as those of a session: upload, load_module, cpu."""
 
     def __init__(self):
-        self._folder = tempfile.TemporaryDirectory(prefix="sator")
+        self._folder = tempdir()
 
     def _path(self, name):
-        return os.path.join(self._folder.name, os.path.basename(name))
+        return self._folder.relpath(os.path.basename(name))
 
     def upload(self, data, target=None):
         """Copies a file, or bytes, into the session's folder.

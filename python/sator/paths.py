@@ -95,19 +95,19 @@ class _Deep(types.ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         path = self.__name__.removeprefix("sator.")
-        held = submodule(self.__name__, name)
-        if held is not None:
-            return held
         held = _holder(path)
         try:
             value = getattr(held, name)
         except AttributeError:
+            deep = submodule(self.__name__, name)
+            if deep is not None:
+                return deep
             raise missing(self.__name__, name, dir(held)) from None
         setattr(self, name, value)
         return value
 
     def __dir__(self):
-        return dir(_holder(self.__name__.removeprefix("sator.")))
+        return [name for name in dir(_holder(self.__name__.removeprefix("sator."))) if not name.startswith("__")]
 
 
 class _Package(types.ModuleType):
