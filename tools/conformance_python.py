@@ -219,7 +219,7 @@ def comparable(a, b):
 def without_declarations(x):
     """Where a buffer is declared says nothing, nor does the dtype of an allocation's constant size."""
     if isinstance(x, sator.IRModule):
-        return sator.IRModule({n: without_declarations(f) for n, f in x.functions.items()}, x.attrs, x.global_infos)
+        return sator.IRModule({n: without_declarations(f) for n, f in x.functions.items()}, None, x.attrs, x.global_infos)
     if not isinstance(x, tir.PrimFunc):
         return x
 
@@ -263,14 +263,14 @@ def by_calls(mod):
     if not names:
         return mod
     functions = {names.get(n, n): Renamed(names).visit_expr(f) if isinstance(f, relax.Function) else f for n, f in mod.functions.items()}
-    return sator.IRModule(functions, mod.attrs, mod.global_infos)
+    return sator.IRModule(functions, None, mod.attrs, mod.global_infos)
 
 
 def nameless(x):
     """Without the names that a function goes by, and completed as the reader completes programs."""
     if isinstance(x, sator.IRModule):
         x = by_calls(x)
-        return sator.IRModule({n: nameless(f) for n, f in x.functions.items()}, x.attrs, x.global_infos)
+        return sator.IRModule({n: nameless(f) for n, f in x.functions.items()}, None, x.attrs, x.global_infos)
     if isinstance(x, (tir.PrimFunc, relax.Function)):
         for key in x.attrs:
             if key == "global_symbol" or key.startswith("memory."):  # what StaticPlanBlockMemory notes besides

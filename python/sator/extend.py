@@ -63,7 +63,7 @@ def _plain_constructor(cls, core, text):
     def __init__(self, *args, **kwargs):
         given = dict(zip(order, args))
         for key, value in kwargs.items():
-            if key in ("span",):
+            if key == "span" or key == "predicate" and value is None and key not in order:
                 continue
             if names.get(key) is None or names[key] in given:
                 raise TypeError(f"{cls.__name__} has no field {key}\n  needs: {cls.__name__}({shown})")
@@ -71,7 +71,8 @@ def _plain_constructor(cls, core, text):
         for field, value in defaults.items():
             given.setdefault(field, value)
         missing = [f for f in cls._fields if f not in given]
-        if missing or len(args) > len(order):
+        # TVM's last arguments are a span, which nothing keeps, and of loads and stores a predicate before it.
+        if missing or any(a is not None and type(a).__name__ != "Span" for a in args[len(order):]) or len(args) > len(order) + 2:
             raise TypeError(f"{cls.__name__}: missing {', '.join(missing) or 'nothing'}, given {len(args)} by position"
                             f"\n  needs: {cls.__name__}({shown})")
         if cls is core.tir.PrimFunc:

@@ -110,6 +110,22 @@ class Present(unittest.TestCase):
         self.assertEqual(out[0], 28)
         self.assertEqual(str(tir.get_vscale_expr("float32", 256)), "T.vscale() * 8")
 
+    def test_arguments_in_tvm_s_order(self):
+        """TVM's last argument is a span, before it a predicate of loads and stores; modules have types of Relay's second."""
+        x, buffer = tir.Var("x", "int32"), tir.decl_buffer((4,))
+        ir.assert_structural_equal(tir.BufferLoad(buffer, [0], None, None), buffer[0])
+        ir.assert_structural_equal(tir.BufferStore(buffer, tir.const(1.0, "float32"), [0], predicate=None), tir.BufferStore(buffer, tir.const(1.0, "float32"), [0]))
+        self.assertEqual(tir.StringImm("a", None).value, "a")
+        with self.assertRaisesRegex(TypeError, "given 3 by position"):
+            tir.BufferLoad(buffer, [0], x)
+        self.assertEqual(str(tir.all(x > 1, x < 3, span=None)), "x > 1 and x < 3")
+        self.assertEqual(str(tir.floordiv(x, 3, None)), "x // 3")
+        self.assertEqual(sator.IRModule({}, None, {"version": 1}, None).attrs["version"], 1)
+        with self.assertRaisesRegex(TypeError, "types are not defined"):
+            sator.IRModule({}, {"version": 1})
+        program = sator.script.parse("@T.prim_func\ndef f(x: T.int32):\n    T.evaluate(x + seven)", {"seven": 7})
+        self.assertIn("x + 7", program.script())
+
     def test_nodes_by_the_keys_of_their_classes(self):
         self.assertEqual(ir.make_node("DictAttrs", a=1), {"a": 1})
         self.assertEqual(ir.make_node("tir.Var", name="x", dtype="int64", span=None).dtype, "int64")

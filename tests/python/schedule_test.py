@@ -42,7 +42,7 @@ PARALLEL = '''for i_0 in T.parallel(8):
 
 class Modules(unittest.TestCase):
     def test_functions_by_name(self):
-        mod = sator.IRModule({"add": Added["main"], "matmul": matmul}, {"version": 1})
+        mod = sator.IRModule({"add": Added["main"], "matmul": matmul}, attrs={"version": 1})
         self.assertEqual((list(mod), len(mod), "add" in mod, "x" in mod), (["add", "matmul"], 2, True, False))
         self.assertEqual([list(mod.keys()), [n for n, _ in mod.items()], [n for n, _ in mod.functions_items()]], [["add", "matmul"]] * 3)
         name = mod.get_global_var("add")

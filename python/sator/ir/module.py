@@ -16,13 +16,16 @@ class FunctionName(str):
 class IRModule:
     """Functions by name. What the compiler holds is never changed; this object may come to hold another module.
 
-    functions     {name: tir.PrimFunc or relax.Function}
-    attrs         {name: value}
+    functions          {name: tir.PrimFunc or relax.Function}
+    type_definitions   of TVM, for Relay's types: None
+    attrs              {name: value}
     """
 
     __module__ = "sator.ir.module"
 
-    def __init__(self, functions=None, attrs=None, global_infos=None):
+    def __init__(self, functions=None, type_definitions=None, attrs=None, global_infos=None):
+        if type_definitions:
+            raise TypeError(f"IRModule: type_definitions = {type_definitions!r}\n  needs: None, types are not defined\n  hint:  IRModule(functions, attrs={{...}})")
         if functions is not None and not hasattr(functions, "items"):
             raise TypeError(f"IRModule: {functions!r} is a {type(functions).__name__}\n  needs: a dictionary {{name: function}}")
         named = {_name_of(key): func for key, func in (functions or {}).items()}

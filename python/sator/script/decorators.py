@@ -11,16 +11,16 @@ from sator import _core
 from sator.script.macros import written_out
 
 
-def parse(source, check_well_formed=True, extra_vars=None):
+def parse(program, extra_vars=None, check_well_formed=True):
     """The program of a text: a module where it is a class or several functions, else the function.
 
-    source        TVMScript
+    program       TVMScript
     extra_vars    {name: value} that the text may use
     Errors: DiagnosticError with line and column.
     """
     if not isinstance(extra_vars, (dict, type(None))):
         raise TypeError(f"parse: extra_vars = {extra_vars!r} is a {type(extra_vars).__name__}\n  needs: a dictionary {{name: value}}")
-    source, names = written_out(source, dict(extra_vars or {}))
+    source, names = written_out(program, dict(extra_vars or {}))
     module = _core.parse(source, "", lambda name: (names[name],) if name in names else None, {}, check_well_formed)
     is_module = any(line.startswith("class ") for line in source.splitlines())
     functions = module.functions

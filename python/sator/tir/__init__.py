@@ -484,12 +484,12 @@ def _extreme(name, a, b, more):
     return out
 
 
-def floordiv(a, b):
+def floordiv(a, b, span=None):
     """The quotient rounded down."""
     return _core.binary("//", a, b)
 
 
-def floormod(a, b):
+def floormod(a, b, span=None):
     """The remainder of floordiv."""
     return _core.binary("%", a, b)
 
@@ -497,22 +497,22 @@ def floormod(a, b):
 indexdiv, indexmod = floordiv, floormod  # of positions, which are never negative
 
 
-def truncdiv(a, b):
+def truncdiv(a, b, span=None):
     """The quotient rounded toward zero."""
     return _core.binary("truncdiv", a, b)
 
 
-def truncmod(a, b):
+def truncmod(a, b, span=None):
     """The remainder of truncdiv."""
     return _core.binary("truncmod", a, b)
 
 
-def all(*conditions):  # noqa: A001
+def all(*conditions, span=None):  # noqa: A001
     """Whether all conditions hold."""
     return _joined("and", conditions)
 
 
-def any(*conditions):  # noqa: A001
+def any(*conditions, span=None):  # noqa: A001
     """Whether one of the conditions holds."""
     return _joined("or", conditions)
 

@@ -19,7 +19,7 @@ def Filter(fcond):  # noqa: N802
 
     def run(mod, ctx):
         kept = {n: f for n, f in mod.functions.items() if not isinstance(f, _core.tir.PrimFunc) or fcond(f)}
-        return mod if len(kept) == len(mod.functions) else IRModule(kept, mod.attrs, mod.global_infos)
+        return mod if len(kept) == len(mod.functions) else IRModule(kept, None, mod.attrs, mod.global_infos)
 
     return passes.module_pass(run, opt_level=0, name="Filter")
 

@@ -186,7 +186,7 @@ class Effect:
     The exported module's function `_initialize_effect` makes it. A class of your own has the methods below.
     """
 
-    def emit_init(self, name_hint, builder):
+    def emit_init(self, name_hint, bb):
         """Emits the first state; gives a list of variables."""
         raise NotImplementedError(f"{type(self).__name__} has no method emit_init")
 

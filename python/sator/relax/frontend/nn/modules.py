@@ -162,9 +162,9 @@ class IOEffect(Effect):
     def __init__(self):
         self.effect = None
 
-    def emit_init(self, name_hint, builder):
+    def emit_init(self, name_hint, bb):
         """Emits the first state."""
-        return [builder.emit(relax.op.null_value(), f"{name_hint}.io")]
+        return [bb.emit(relax.op.null_value(), f"{name_hint}.io")]
 
     def create(self, name_hint):
         """A method's parameter."""
@@ -188,10 +188,10 @@ class KVCache(Effect):
         self.init_seq_len, self.unit_shape, self.dtype = init_seq_len, [int(i) for i in unit_shape], dtype or get_default_dtype()
         self.cache = None
 
-    def emit_init(self, name_hint, builder):
+    def emit_init(self, name_hint, bb):
         """Emits an empty cache."""
         shape = [self.init_seq_len, *self.unit_shape]
-        return [builder.emit(relax.call_pure_packed("vm.builtin.attention_kv_cache_create", relax.op.zeros(shape, self.dtype), relax.ShapeExpr(shape),
+        return [bb.emit(relax.call_pure_packed("vm.builtin.attention_kv_cache_create", relax.op.zeros(shape, self.dtype), relax.ShapeExpr(shape),
                                                     relax.PrimValue(0), sinfo_args=relax.ObjectStructInfo()), name_hint)]
 
     def create(self, name_hint):

@@ -57,8 +57,18 @@ def _binary(name, label=None):
 
 
 add, subtract, multiply, divide = _binary("add"), _binary("subtract"), _binary("multiply", "mul"), _binary("divide")
-maximum, minimum, equal, not_equal = _binary("maximum"), _binary("minimum"), _binary("equal"), _binary("not_equal")
+_larger, _smaller, equal, not_equal = _binary("maximum"), _binary("minimum"), _binary("equal"), _binary("not_equal")
 less, less_equal, greater, greater_equal = _binary("less"), _binary("less_equal"), _binary("greater"), _binary("greater_equal")
+
+
+def maximum(x1, x2, name="maximum"):
+    """The larger of two elements, broadcast; a number takes the other one's dtype."""
+    return _larger(x1, x2, name)
+
+
+def minimum(x1, x2, name="minimum"):
+    """The smaller of two elements, broadcast; a number takes the other one's dtype."""
+    return _smaller(x1, x2, name)
 
 
 def gelu(x, approximate=None, name="gelu"):
