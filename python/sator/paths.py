@@ -52,7 +52,7 @@ _TABLE = {
     "te_schedule": "te.schedule",
     "testing": "testing.utils",
     "topi": "topi.argwhere topi.broadcast topi.einsum topi.math topi.reduction topi.scan topi.scatter topi.scatter_elements topi.searchsorted "
-            "topi.signal topi.sort topi.tensor topi.transform topi.unique",
+            "topi.signal topi.sort topi.tensor topi.transform",
     "topi.image": "topi.image.dilation2d topi.image.grid_sample topi.image.resize",
     "topi.nn": " ".join(f"topi.nn.{name}" for name in (
         "batch_matmul batch_norm batch_to_space_nd bitserial_conv2d bitserial_dense bnn conv1d conv1d_transpose conv2d conv2d_transpose conv3d "

@@ -103,6 +103,7 @@ _ROWS = (
     ("testing", "parameters xfail_parameterizations skip_parameterizations", "parameters that vary together are pytest's",
      "@pytest.mark.parametrize(\"a,b\", [(1, 2), (3, 4)])"),
     ("testing", "rpc_run local_run", *_HERE),
+    ("topi", "unique", "how many elements it gives, its data say", "relax.op.unique(x, ...) in graphs"),
     ("topi", "sparse_to_dense sparse_reshape sparse_fill_empty_rows stft dft scanop hybrid_argwhere_1d", *_FORMULA),
     ("target", "generic_func override_native_generic_func get_native_generic_func GenericFunc", "functions are not chosen by target",
      "if target.kind.name == \"llvm\": ..."),

@@ -11,6 +11,9 @@ from topi_test import rows, Topi as _Topi
 SIGNATURES = """
 adv_index(data, indices)
 argwhere(output_shape, condition)
+invert_permutation(data)
+scatter_nd(data, indices, updates, mode)
+strided_set(a, v, begin, end, strides=None)
 expand_like(a, shape_like, axis)
 fast_erf fast_exp fast_tanh(x)
 matrix_set_diag(data, diagonal, k=0, align='RIGHT_LEFT')
@@ -21,6 +24,8 @@ sliding_window(data, axis, window_shape, strides)
 unravel_index(indices, shape)
 """
 NN_SIGNATURES = """
+batch_to_space_nd(data, block_shape, crop_begin_list, crop_end_list)
+space_to_batch_nd(data, block_shape, pad_before, pad_after, pad_value=0.0)
 conv1d_nwc(data, kernel, strides=1, padding='VALID', dilation=1, out_dtype=None)
 conv1d_transpose_ncw(data, kernel, stride, padding, out_dtype, output_padding)
 depthwise_conv2d_nchw(Input, Filter, stride, padding, dilation, out_dtype=None)
@@ -172,6 +177,45 @@ class Indexing(unittest.TestCase):
             sums = sum(np.pad(moved ** 2, [(0, 0)] * 3 + [(1, 1)])[..., k:k + moved.shape[-1]] for k in range(3))
             wanted = np.moveaxis(moved / (1.5 + 0.3 / 3 * sums) ** 0.75, -1, axis)
             self.check(value(lambda a: topi.nn.lrn(a, 3, axis, 0.3, 0.75, 1.5), x), wanted, rtol=1e-5)
+
+    def test_scatter_nd(self):
+        """Positions stand along the first dimension; two updates of one element are both added."""
+        data, updates = random(4, 5, 3), random(2, 3, 3)
+        indices = np.array([[[0, 1, 2], [3, 0, 0]], [[4, 0, 1], [2, 4, 4]]], "int32")
+        wanted = data.copy()
+        np.add.at(wanted, (indices[0], indices[1]), updates)
+        self.check(value(lambda a, i, u: topi.scatter_nd(a, i, u, "add"), data, indices, updates), wanted, rtol=1e-6)
+        wanted = data.copy()
+        wanted[indices[0, 0], indices[1, 0]] = updates[0]
+        self.check(value(lambda a, i, u: topi.scatter_nd(a, i, u, "update"), data, indices[:, 0], updates[0]), wanted)
+
+    def test_invert_permutation(self):
+        self.check(value(topi.invert_permutation, np.array([3, 4, 0, 2, 1], "int64")), np.array([2, 4, 3, 0, 1], "int64"))
+
+    def test_strided_set(self):
+        """As NumPy sets slices: from lists or from tensors, backwards, from the end, in some dimensions only."""
+        a = random(7, 9)
+        for begin, end, step in (([1, 2], [6, 9], [2, 3]), ([5, 8], [1, 0], [-2, -3]), ([-6, 1], [-1, 5], [1, 2]), ([2], [5], [1]), ([0, 3], [9, 20], [3, 2])):
+            place = tuple(slice(b, e, s) for b, e, s in zip(begin, end, step))
+            v, wanted = random(*a[place].shape) + 10, a.copy()
+            wanted[place] = v
+            self.check(value(lambda x, y: topi.strided_set(x, y, begin, end, step), a, v), wanted)
+            given = [np.array(n, "int32") for n in (begin, end, step)]
+            self.check(value(lambda x, y, b, e, s: topi.strided_set(x, y, b, e, s), a, v, *given), wanted)
+        v, wanted = random(2, 3), a.copy()
+        wanted[1:3, 4:7] = v
+        self.check(value(lambda x, y: topi.strided_set(x, y, [1, 4], [3, 7]), a, v), wanted)
+
+    def test_blocks_in_the_batch(self):
+        """Image (n, y, x) of the blocks has what stands at (y, x) of each block of the padded image; and back."""
+        x = random(2, 3, 6, 4)
+        padded = np.pad(x, ((0, 0), (1, 0), (0, 3), (0, 0)), constant_values=5)
+        wanted = padded.reshape(2, 2, 2, 3, 3, 4).transpose(2, 4, 0, 1, 3, 5).reshape(12, 2, 3, 4)
+        made = value(lambda a: topi.nn.space_to_batch_nd(a, [2, 3], [1, 0], [0, 3], 5.0), x)
+        self.check(made, wanted)
+        self.check(value(lambda a: topi.nn.batch_to_space_nd(a, [2, 3], [1, 0], [0, 3]), wanted), x)
+        with self.assertRaisesRegex(ValueError, "an extent|a padded extent of 7 in blocks of 2"):
+            topi.nn.space_to_batch_nd(te.placeholder((1, 7)), [2], [0], [0])
 
     def test_space_to_depth(self):
         x = random(2, 3, 4, 6)

@@ -3,6 +3,7 @@ from sator import _core, paths
 from sator.topi import image, nn, signatures, tag, utils  # noqa: F401
 from sator.topi.formulas import formula_of
 from sator.topi.indexing import *  # noqa: F403
+from sator.topi.scattering import *  # noqa: F403
 from sator.topi.sequences import *  # noqa: F403
 from sator.topi.tensors import *  # noqa: F403
 from sator.topi.tensors import all_ as all, any_ as any  # noqa: F401, A004

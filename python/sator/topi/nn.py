@@ -305,6 +305,56 @@ def adaptive_pool(data, output_size, pool_type, layout="NCHW"):
 from sator.topi.spatial import *  # noqa: E402,F401,F403
 
 
+def space_to_batch_nd(data, block_shape, pad_before, pad_after, pad_value=0.0):
+    """Blocks of the padded spatial dimensions as images of their own: [batch * blocks, spatial / block, ...].
+
+    data          [batch, spatial..., rest...]
+    block_shape   one size per spatial dimension
+    Errors: ValueError where a padded extent is not a multiple of its block.
+    """
+    m, rest = len(block_shape), len(data.shape) - 1 - len(block_shape)
+    padded = pad(data, [0, *pad_before, *[0] * rest], [0, *pad_after, *[0] * rest], pad_value)
+    extents = get_const_tuple(padded.shape[1:1 + m])
+    for extent, block in zip(extents, block_shape):
+        if isinstance(extent, int) and extent % block:
+            raise ValueError(f"space_to_batch_nd: a padded extent of {extent} in blocks of {block}\n  needs: a multiple\n  hint:  pad more behind")
+    batch, blocks = data.shape[0], 1
+    for block in block_shape:
+        blocks *= block
+
+    def element(b, *i):
+        which, at = tir.floordiv(b, batch), [tir.floormod(b, batch)]
+        for axis in reversed(range(m)):
+            at.insert(1, i[axis] * block_shape[axis] + tir.floormod(which, block_shape[axis]))
+            which = tir.floordiv(which, block_shape[axis])
+        return padded(*at, *i[m:])
+
+    return te.compute([batch * blocks, *(e // b for e, b in zip(extents, block_shape)), *data.shape[1 + m:]], element, name="space_to_batch_nd")
+
+
+def batch_to_space_nd(data, block_shape, crop_begin_list, crop_end_list):
+    """What space_to_batch_nd did, undone: images of blocks as one image, less what is cut off at its sides.
+
+    data          [batch * blocks, spatial..., rest...]
+    block_shape   one size per spatial dimension
+    """
+    m, blocks = len(block_shape), 1
+    for block in block_shape:
+        blocks *= block
+    batch = data.shape[0] // blocks if isinstance(data.shape[0], int) else tir.floordiv(data.shape[0], blocks)
+    extents = [e * b - begin - end for e, b, begin, end in zip(data.shape[1:1 + m], block_shape, crop_begin_list, crop_end_list)]
+
+    def element(n, *i):
+        which, at = 0, []
+        for axis in range(m):
+            position = i[axis] + crop_begin_list[axis]
+            which = which * block_shape[axis] + tir.floormod(position, block_shape[axis])
+            at.append(tir.floordiv(position, block_shape[axis]))
+        return data(which * batch + n, *at, *i[m:])
+
+    return te.compute([batch, *extents, *data.shape[1 + m:]], element, name="batch_to_space_nd")
+
+
 def __getattr__(name):
     return formula_of("nn." + name, "nn." + name)
 

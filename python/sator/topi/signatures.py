@@ -33,6 +33,7 @@ ROWS = {
     "nn.relu": ("x", "nn.relu", "data"),
     "nn.leaky_relu": ("x, alpha", "nn.leakyrelu", "data alpha"),
     "nn.softmax": ("x, axis=-1", "nn.softmax", "data axis"),
+    "nn.fast_softmax": ("x, axis=-1", "nn.softmax", "data axis"),
     "nn.log_softmax": ("x, axis=-1", "nn.log_softmax", "data axis"),
     "nn.layer_norm": ("data, gamma, beta, axis, epsilon=1e-05", "nn.layer_norm", "data gamma beta axes epsilon"),
     "nn.instance_norm": ("data, gamma, beta, axis, epsilon=1e-05", "nn.layer_norm", "data gamma beta axes epsilon"),
@@ -41,8 +42,8 @@ ROWS = {
                       "data gamma beta num_groups channel_axis axes epsilon"),
     "nn.nll_loss": ("predictions, targets, weights, reduction, ignore_index", "nn.nll_loss", "predictions targets weights reduction ignore_index"),
 }
-# Functions of TVM's whose op here has other arguments, and that nobody has written yet.
-MISSING = {"scatter_nd", "unique"}
+# A function of TVM's that is an op of graphs alone: how many elements it gives, its data say.
+MISSING = {"unique"}
 _BROADCAST = set(_BINARY.split())
 
 
