@@ -53,11 +53,11 @@ _TABLE = {
     "testing": "testing.utils",
     "topi": "topi.argwhere topi.broadcast topi.einsum topi.math topi.reduction topi.scan topi.scatter topi.scatter_elements topi.searchsorted "
             "topi.signal topi.sort topi.tensor topi.transform",
-    "topi.image": "topi.image.dilation2d topi.image.grid_sample topi.image.resize",
+    "topi.image": "topi.image.dilation2d topi.image.resize",
     "topi.nn": " ".join(f"topi.nn.{name}" for name in (
-        "batch_matmul batch_norm batch_to_space_nd bitserial_conv2d bitserial_dense bnn conv1d conv1d_transpose conv2d conv2d_transpose conv3d "
-        "conv3d_transpose correlation deformable_conv2d dense depth_to_space depthwise_conv2d dilate elemwise fifo_buffer flatten group_norm "
-        "instance_norm layer_norm local_response_norm loss lstm mapping pad pooling qnn rms_norm softmax space_to_batch_nd space_to_depth sparse "
+        "batch_matmul batch_norm batch_to_space_nd bitserial_conv2d bnn conv1d conv1d_transpose conv2d conv2d_transpose conv3d "
+        "conv3d_transpose correlation deformable_conv2d dense depth_to_space depthwise_conv2d dilate elemwise flatten group_norm "
+        "instance_norm layer_norm local_response_norm loss mapping pad pooling qnn rms_norm softmax space_to_batch_nd space_to_depth sparse "
         "upsampling").split()),
     "topi.padding": "topi.nn.utils",
     "tir": "tir.buffer tir.expr tir.function tir.op tir.stmt tirx",
@@ -80,6 +80,19 @@ def missing(module, name, names):
         return refused.error(path)
     near = difflib.get_close_matches(name, [n for n in names if not n.startswith("_")], 3)
     return AttributeError(f"module {module!r} has no attribute {name!r}" + (f"; the nearest are {', '.join(near)}" if near else ""))
+
+
+def lookup(module):
+    """The __getattr__ of a module that is a file: what TVM's module has beside it, each name says what there is instead."""
+    def find(name):
+        if name.startswith("__"):
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        deep = submodule(module, name)
+        if deep is not None:
+            return deep
+        raise missing(module, name, dir(sys.modules[module]))
+
+    return find
 
 
 def _holder(path):

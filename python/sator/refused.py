@@ -44,6 +44,12 @@ NAMES = {
     "tir.schedule.analysis": ("a schedule is asked by its steps", "sch.can_..., sch.get_producers(block), arith.detect_iter_map"),
     "tir.schedule.transform": ("tiles are chosen by rules", "sator.dlight.gpu.Matmul(), or sch.split, sch.reorder and sch.tensorize"),
     "te.hybrid": ("hybrid scripts are not read", "@T.prim_func, a tensor program as Python"),
+    **{f"tir.tensor_intrin.{t}": ("instructions of this device are not known", "tir.TensorIntrin.register(name, desc, impl), sch.tensorize(loop, name)")
+       for t in "arm_cpu hexagon metal rocm x86 dot_product_common".split()},
+    "relax.training.setup_trainer": ("no pass makes gradients", "a backward pass that is written as a graph; relax.training has losses and optimizers"),
+    "relax.backend.utils": ("what backends share is in one place", "relax.backend.pattern_registry, relax.transform.FuseOpsByPattern(patterns)"),
+    "relax.backend_tir": ("sampling, sums and products are ops", "relax.op.cumsum, relax.op.multinomial_from_uniform, relax.transform.LegalizeOps()"),
+    "relax.transform.legalize_ops": ("each op's row says what it becomes", "relax.transform.LegalizeOps({name: function})"),
     "tir.usmp": _MEMORY,
     "ir.memory_pools": _MEMORY,
     "ir.adt": _GRAPHS,
@@ -99,10 +105,27 @@ _ROWS = (
      "tir.transform.PlanAndUpdateBufferAllocationLocation(), tir.Schedule(mod)"),
     ("tir.analysis", "verify_gpu_code", "kernels run on CPUs", "sator.dlight's rules keep to a target's limits"),
     ("tir.analysis", "get_vtcm_compaction_passes apply_prim_func_arg_and_result_memory_constraints get_prim_func_arg_and_result_memory_constraints", *_MEMORY),
+    ("relax.testing.nn", "checkpoint emit_checkpoint emit_checkpoint_sequential", "no pass makes gradients", "a backward pass that is written as a graph"),
+    ("relax.testing.transform", "dataflow_liveness_analysis dataflow_alias_analysis dataflow_inplace_analysis dataflow_single_inplace_call",
+     "what they find is used by a pass", "relax.transform.DataflowUseInplaceCalls()(mod)"),
+    ("relax.dpl", "TypePattern DFConstraint", "types are struct info", "wildcard().has_struct_info(...), has_shape, has_dtype"),
+    ("relax.frontend.torch.fx_translator", "TorchFXImporter", "graphs of torch are read by a function", "relax.frontend.torch.from_fx(graph_module, input_info)"),
+    ("ir", "GlobalInfo DummyGlobalInfo", "modules have devices alone beside functions", "ir.VDevice(target, index, scope)"),
     ("relax.testing", "from_relay get_relax_matmul_module", *_GRAPHS),
     ("testing", "parameters xfail_parameterizations skip_parameterizations", "parameters that vary together are pytest's",
      "@pytest.mark.parametrize(\"a,b\", [(1, 2), (3, 4)])"),
     ("testing", "rpc_run local_run", *_HERE),
+    ("topi.nn", "conv conv2d_NCHWc conv2d_NCHWc_int8 conv2d_winograd_nchw conv2d_winograd_nhwc depthwise_conv2d_NCHWc conv2d_winograd_weight_transform "
+     "conv2d_gemm_weight_transform conv3d_winograd_weight_transform winograd_transform_matrices unpack_NCHWc_to_nchw scale_shift_nchwc dense_pack",
+     "layouts of kernels are the rules' business", "topi.nn.conv2d(data, kernel, ..., layout), sator.dlight.ApplyDefaultSchedule()"),
+    ("topi.nn", " ".join(f"{op}_{what}" for what in ("legalize", "alter_layout", "infer_layout") for op in
+                         "batch_matmul bitserial_conv2d conv2d conv2d_transpose conv3d conv3d_transpose dense depthwise_conv2d matmul".split()), *_GRAPHS),
+    ("topi.nn", "bitserial_conv2d_nchw bitserial_conv2d_nhwc bitserial_dense bitpack binary_op_multiplier binarize_pack binary_dense correlation_nchw "
+     "deformable_conv2d_nchw deformable_conv2d_nhwc conv3d_transpose_ncdhw group_conv3d_transpose_ncdhw group_conv1d_nwc group_conv1d_transpose_ncw "
+     "depthwise_conv2d_backward_input_nhwc depthwise_conv2d_backward_weight_nhwc fifo_buffer lstm pool_grad simulated_quantize simulated_dequantize "
+     "sparse_add sparse_conv2d sparse_dense sparse_transpose sparse_dense_sp_lhs sparse_dense_sp_rhs upsampling3d", *_FORMULA),
+    ("topi.image", "affine_grid grid_sample crop_and_resize dilation2d_nchw dilation2d_nhwc resize1d resize3d", *_FORMULA),
+    ("topi", "fixed_point_multiply fixed_point_multiply_per_axis binary_search", *_FORMULA),
     ("topi", "unique", "how many elements it gives, its data say", "relax.op.unique(x, ...) in graphs"),
     ("topi", "sparse_to_dense sparse_reshape sparse_fill_empty_rows stft dft scanop hybrid_argwhere_1d", *_FORMULA),
     ("target", "generic_func override_native_generic_func get_native_generic_func GenericFunc", "functions are not chosen by target",

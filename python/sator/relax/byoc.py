@@ -232,3 +232,13 @@ class _Calls(PyExprMutator):
 
 def run_codegen(info, target_options=None, entry_functions=None):
     return _RunCodegen(info, target_options, entry_functions)
+
+
+def __getattr__(name):
+    if name in ("DispatchSampling", "DispatchSortScan"):
+        from sator import transform
+
+        return getattr(transform, name)
+    from sator import paths
+
+    raise paths.missing("sator.relax.backend", name, globals())

@@ -1,7 +1,7 @@
 """What runs compiled programs: devices, tensors, the virtual machine, functions of Python's that programs call."""
 from sator.nd import NDArray  # noqa: F401
 from sator.runtime import container, object_path  # noqa: F401
-from sator.runtime.device import cpu, cuda, device, metal, opencl, rocm, vulkan  # noqa: F401
+from sator.runtime.device import Device, cpu, cuda, device, metal, opencl, rocm, vulkan  # noqa: F401
 from sator.runtime.functions import get_global_func, register_func  # noqa: F401
 from sator.runtime.object_path import ObjectPath  # noqa: F401
 from sator.runtime.params import load_param_dict, load_param_dict_from_file, save_param_dict, save_param_dict_to_file  # noqa: F401

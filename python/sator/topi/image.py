@@ -18,3 +18,6 @@ def resize2d(data, roi, size, layout="NCHW", method="linear", coordinate_transfo
         "roi": [float(r) for r in (roi or (0.0, 0.0, 0.0, 0.0))], "layout": layout, "method": method,
         "coordinate_transformation_mode": coordinate_transformation_mode, "rounding_method": rounding_method, "cubic_alpha": float(bicubic_alpha),
         "cubic_exclude": int(bicubic_exclude), "extrapolation_value": float(extrapolation_value), **options})
+
+
+__getattr__ = paths.lookup(__name__)

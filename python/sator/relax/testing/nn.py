@@ -1,5 +1,5 @@
 """Layers that emit their graph into the function that is being built, as v0.17's relax.testing has them; relax.frontend.nn has more."""
-from sator import _core, relax, topi
+from sator import _core, paths, relax, topi
 
 
 def _builder():
@@ -119,3 +119,6 @@ class Linear(Module):
         """[..., in_features] -> [..., out_features]."""
         y = emit_te(topi.matmul, input, self.weight)
         return y if self.bias is None else emit_te(topi.add, y, self.bias)
+
+
+__getattr__ = paths.lookup(__name__)

@@ -1,4 +1,5 @@
 """Passes that tests of graphs call."""
+from sator import paths
 
 
 def ApplyEmptyCppMutator():  # noqa: N802
@@ -6,3 +7,6 @@ def ApplyEmptyCppMutator():  # noqa: N802
     from sator.relax import transform
 
     return transform.Normalize()
+
+
+__getattr__ = paths.lookup(__name__)
