@@ -40,7 +40,7 @@ def signature_of(function):
     except (TypeError, ValueError):
         return "*args: Any, **kwargs: Any"
     parts, star = [], False
-    for p in found.parameters.values():
+    for at, p in enumerate(found.parameters.values()):
         if p.kind is p.VAR_POSITIONAL:
             parts.append(f"*{p.name}: Any")
             star = True
@@ -50,7 +50,7 @@ def signature_of(function):
             if p.kind is p.KEYWORD_ONLY and not star:
                 parts.append("*")
                 star = True
-            parts.append((p.name if p.name in ("self", "cls") else f"{p.name}: Any") + ("" if p.default is p.empty else " = ..."))
+            parts.append((p.name if at == 0 and p.name in ("self", "cls") else f"{p.name}: Any") + ("" if p.default is p.empty else " = ..."))
     return ", ".join(parts)
 
 
@@ -59,13 +59,20 @@ _DUNDERS = {"__init__", "__getitem__", "__setitem__", "__delitem__", "__contains
             "__neg__", "__invert__", "__int__", "__index__", "__float__", "__array__", "__dlpack__", "__lt__", "__le__", "__gt__", "__ge__"}
 
 
+_GENERIC = {tuple: "tuple[Any, ...]", list: "list[Any]", dict: "dict[Any, Any]"}
+
+
 def class_stub(name, cls, known, indent=""):
     if issubclass(cls, enum.Enum):
         base = "enum.IntEnum" if issubclass(cls, int) else "enum.Enum"
         return [f"{indent}class {name}({base}):", words(cls.__doc__, indent + "    "), *(f"{indent}    {m.name} = {m.value!r}" for m in cls)]
-    base = next((b.__name__ for b in cls.__mro__[1:] if b.__name__ in known), None)
-    lines = [f"{indent}class {name}{f'({base})' if base else ''}:", words(cls.__doc__, indent + "    ")]
-    for member, value in sorted(vars(cls).items()):
+    base = next((b for b in cls.__mro__[1:] if b in known or b.__module__ == "builtins" and b is not object), None)
+    shown = base and (_GENERIC.get(base, base.__name__) if base.__module__ == "builtins" else known[base])
+    lines = [f"{indent}class {name}{f'({shown})' if base else ''}:", words(cls.__doc__, indent + "    ")]
+    members = {}
+    for c in reversed(cls.__mro__[:cls.__mro__.index(base) if base else -1]):  # of bases that the module does not name too
+        members.update(vars(c))
+    for member, value in sorted(members.items()):
         if member.startswith("_") and member not in _DUNDERS:
             continue
         gives = "None" if member == "__init__" else "Any"
@@ -104,7 +111,7 @@ def module_stub(module, names=None):
     """The stub of a module: each public name that it has or makes."""
     lines = []
     members = {n: getattr(module, n) for n in (names or dir(module)) if not n.startswith("_")}
-    known = {n for n, v in members.items() if isinstance(v, type)}
+    known = {v: n for n, v in sorted(members.items(), reverse=True) if isinstance(v, type)}
     for name, value in sorted(members.items(), key=lambda item: (not isinstance(item[1], type), depth(item[1]), item[0])):
         if keyword.iskeyword(name) or not is_ours(value):
             continue
@@ -116,7 +123,8 @@ def module_stub(module, names=None):
         elif isinstance(value, type):
             lines += ["", *class_stub(name, value, known)]
         elif callable(value):
-            lines += [f"def {name}({signature_of(value)}) -> Any:", words(value.__doc__, "    ")]
+            shown = signature_of(value)
+            lines += [f"def {name}({'cls: Any' + shown[3:] if shown.startswith('cls') else shown}) -> Any:", words(value.__doc__, "    ")]
         else:
             lines.append(f"{name}: Any")
     return HEAD.format(doc=(module.__doc__ or "").strip().split("\n")[0]) + "\n".join(lines) + "\n"
@@ -198,6 +206,8 @@ def main():
                             "check_well_formed: bool = ...) -> Any: ...\ndef __getattr__(name: str) -> Any: ...\n",
         "dlight/gpu/__init__.pyi": module_stub(importlib.import_module("sator.dlight.gpu")),
         "topi/__init__.pyi": module_stub(importlib.import_module("sator.topi")),
+        **{f"{path.replace('.', '/')}.pyi": module_stub(importlib.import_module(f"sator.{path.removesuffix('.__init__')}")) + "def __getattr__(name: str) -> Any: ...\n"
+           for path in ("commands", "driver", "model", "nd", "runtime.__init__", "target")},
     }
     for name, text in written.items():
         (target / name).parent.mkdir(parents=True, exist_ok=True)

@@ -85,7 +85,8 @@ def estimate(func=None, chip=None, progress=None, **options):
     if func is None:
         return command("estimate", chip=chip, progress=progress, **options)
     if not hasattr(func, "script"):
-        raise TypeError(f"estimate: {func!r} is a {type(func).__name__}\n  needs: a tensor program, or options of the command")
+        raise TypeError(f"estimate: {func!r} is a {type(func).__name__}\n  needs: a tensor program, or options of the command\n"
+                        "  hint:  sator.study(model, chip=...) costs a model")
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="sator-") as folder:

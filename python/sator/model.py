@@ -25,6 +25,11 @@ class LM:
 
     def __init__(self, folder, quantization=None, threads=None, progress=None):
         self._model = words.make(_core.LanguageModel, str(folder), quantization, threads, progress)
+        self._folder = str(folder)
+
+    def __repr__(self):
+        return (f"LM({self._folder!r}, quantization={self.quantization!r})  # {self.bits_per_weight:.2f} bits per weight, "
+                f"{self.context_window} tokens at most, of {self.vocab_size}")
 
     @property
     def quantization(self):

@@ -88,6 +88,20 @@ class Stubs(unittest.TestCase):
         (reorder,) = [n for n in ast.walk(self.trees["_core.pyi"]) if isinstance(n, ast.FunctionDef) and n.name == "reorder"]
         self.assertEqual(reorder.args.vararg.arg, "loops")
 
+    def test_classes_have_what_their_bases_have(self):
+        """A type checker knows x.struct_info of a relax.Var, whose property its base has."""
+        classes = {c.name: c for c in self.trees["relax/__init__.pyi"].body if isinstance(c, ast.ClassDef)}
+
+        def members(name):
+            cls = classes[name]
+            own = {m.name for m in cls.body if isinstance(m, ast.FunctionDef)}
+            return own.union(*(members(b.id) for b in cls.bases if isinstance(b, ast.Name) and b.id in classes))
+
+        self.assertIn("struct_info", members("Var"))
+        self.assertIn("same_as", members("TensorStructInfo"))
+        build = next(f for f in self.trees["driver.pyi"].body if isinstance(f, ast.FunctionDef) and f.name == "build")
+        self.assertEqual([a.arg for a in build.args.args], list(inspect.signature(sator.build).parameters))
+
     def test_every_public_name_has_help(self):
         lacking = [name for name, thing in public_names() if not (inspect.getdoc(thing) or "").strip()]
         self.assertEqual(lacking, [])

@@ -10,9 +10,10 @@ class Device:
 
     @property
     def exist(self):
+        """Whether it is there: cpu(0) is."""
         return self.type == "cpu" and self.index == 0
 
-    device_id = property(lambda self: self.index)
+    device_id = property(lambda self: self.index, doc="Its number.")
     device_type = property(lambda self: 1, doc="DLPack's number of the kind.")
 
     def sync(self):
