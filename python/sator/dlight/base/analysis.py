@@ -132,6 +132,25 @@ def detect_dominant_read(block):
     return offset
 
 
+def collect_vars_used_in_prim_expr(expr):
+    """The variables of an expression."""
+    return _variables([expr])
+
+
+def get_max_threads_per_block(target):
+    """How many threads one block of a GPU has at most: what the target says, else 64."""
+    return int(next((target.attrs[name] for name in ("max_threads_per_block", "max_num_threads") if target.attrs.get(name) is not None), 64))
+
+
+def get_max_shared_memory_per_block(target):
+    """How many bytes the threads of a block share at most. Errors: ValueError where the target does not say."""
+    most = target.attrs.get("max_shared_memory_per_block")
+    if most is None:
+        raise ValueError(f"{target} does not say how much memory a block shares\n  needs: max_shared_memory_per_block\n"
+                         "  hint:  sator.Target({\"kind\": \"cuda\", \"max_shared_memory_per_block\": 49152})")
+    return int(most)
+
+
 def _variables(exprs):
     found = set()
     for e in exprs:

@@ -14,6 +14,20 @@ class ScheduleRule:
         """
         raise NotImplementedError
 
+    @staticmethod
+    def from_callable(name):
+        """A decorator that makes a rule of a function (func, target, tunable) -> a schedule or None: `@ScheduleRule.from_callable("MyRule")`."""
+        def decorator(function):
+            class Rule(ScheduleRule):
+                def apply(self, func, target, tunable):
+                    return function(func, target, tunable)
+
+            Rule.__name__ = Rule.__qualname__ = str(name)
+            Rule.__doc__ = function.__doc__
+            return Rule()
+
+        return decorator
+
     def is_target_available(self, target):
         """Whether the rule is for this target."""
         return True
