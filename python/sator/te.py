@@ -333,7 +333,15 @@ def reduce_axis(dom, name="rv", thread_tag="", span=None):
     if not isinstance(dom, (list, tuple, _core.ir.Range)) or not isinstance(dom, _core.ir.Range) and len(dom) != 2:
         raise TypeError(f"reduce_axis: dom = {dom!r} is a {type(dom).__name__}\n  needs: (begin, end), such as (0, 16)")
     begin, end = (dom.min, dom.min + dom.extent) if isinstance(dom, _core.ir.Range) else _extents("reduce_axis", dom)
+    for bound in (begin, end):
+        if isinstance(bound, _core.PrimExpr) and _reads_a_tensor(bound):
+            raise ValueError(f"reduce_axis: the bound {bound} reads a tensor\n  needs: bounds of numbers and variables\n"
+                             "  hint:  go over the largest extent, where=... leaves terms out: te.sum(x, axis=k, where=k < bound)")
     return _core.te.reduce_axis(begin, end, name)
+
+
+def _reads_a_tensor(expr):
+    return isinstance(expr, _core.tir.ProducerLoad) or any(isinstance(c, _core.PrimExpr) and _reads_a_tensor(c) for c in _core.children(expr))
 
 
 def _is_axes(axis):

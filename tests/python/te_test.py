@@ -260,6 +260,16 @@ class Formulas(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "only with a schedule"):
             sator.build(program, [A, C])
 
+    def test_a_sum_over_as_many_terms_as_a_tensor_says(self):
+        W, X = te.placeholder((5,), "int32", name="W"), te.placeholder((8,), name="X")
+        with self.assertRaisesRegex(ValueError, "(?s)the bound W.* reads a tensor.*hint:  go over the largest extent"):
+            te.compute((4,), lambda i: te.sum(X[0], axis=te.reduce_axis((0, W[i + 1] - W[i]))))
+        k = te.reduce_axis((0, 8), "k")
+        summed = te.compute((4,), lambda i: te.sum(X[k], axis=k, where=tir.all(W[i] <= k, k < W[i + 1])), name="summed")
+        x, w, out = np.arange(8, dtype="float32"), np.array([0, 2, 2, 7, 8], "int32"), np.zeros(4, "float32")
+        sator.build(te.create_prim_func([X, W, summed]))(x, w, out)
+        np.testing.assert_array_equal(out, [1, 0, 20, 7])
+
 
 if __name__ == "__main__":
     unittest.main()

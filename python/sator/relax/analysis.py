@@ -34,7 +34,9 @@ def erase_to_well_defined(sinfo, shape_var_map=None, var_map=None):
     shape_var_map   {symbolic size: expression}
     var_map         {variable of a graph: expression}
     """
-    return _core.erase_to_well_defined(sinfo, dict(shape_var_map or {}), dict(var_map or {}))
+    sizes = {size: value if not isinstance(value, _core.PrimExpr) or value.dtype == size.dtype else value.astype(size.dtype)
+             for size, value in (shape_var_map or {}).items()}
+    return _core.erase_to_well_defined(sinfo, sizes, dict(var_map or {}))
 
 
 def tir_vars_in_struct_info(sinfo):

@@ -2,6 +2,7 @@
 from enum import IntEnum
 
 from sator import _core
+from sator.runtime.shape import ShapeTuple
 
 
 class VMFuncKind(IntEnum):
@@ -108,6 +109,8 @@ class ExecBuilder:
 
     def convert_constant(self, const):
         """A constant: a number, a text, a tensor, a shape."""
+        if isinstance(const, tuple) and all(isinstance(extent, int) for extent in const):
+            const = ShapeTuple(const)
         return const if isinstance(const, Operand) else Operand("c", const)
 
     def emit_call(self, name, args=None, dst=None):
