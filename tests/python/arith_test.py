@@ -225,6 +225,14 @@ class IterMaps(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "needs: one of"):
             arith.detect_iter_map([i], {i: ir.Range(0, 4)}, check_level="some")
 
+    def test_a_range_from_a_number_to_a_64_bit_size(self):
+        n, i = tir.Var("n", "int64"), tir.Var("i", "int64")
+        around = ir.Range(0, n)
+        self.assertEqual((around.min.dtype, around.extent.dtype), ("int64", "int64"))
+        analyzer = arith.Analyzer()
+        analyzer.bind(i, around)
+        self.assertTrue(analyzer.can_prove(i < n) and analyzer.can_prove(i >= 0))
+
 
 if __name__ == "__main__":
     unittest.main()

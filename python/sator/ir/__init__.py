@@ -19,6 +19,8 @@ from sator.ir import node_json  # noqa: E402
 @show.extends(Range)
 class _Range:
     def __init__(self, begin, end=None, span=None):
+        if isinstance(end, PrimExpr) and isinstance(begin, int) and not isinstance(begin, bool):
+            begin = _core.const(begin, end.dtype)  # a number has the dtype of what it stands beside
         low, extent = (0, begin) if end is None else (begin, _core.binary("-", end, begin))
         Object.__init__(self, _core.make(Range, [low, extent]))
 
