@@ -123,6 +123,20 @@ class Differences(unittest.TestCase):
                 twice.body, None, lambda n: tir.For(n.loop_var, n.min, 5, n.kind, n.body) if n.extent == 16 else None, ["tir.For"])))
 
 
+class Declarations(unittest.TestCase):
+    def test_a_function_that_is_still_to_come(self):
+        """A function has a body; a variable with its struct info stands for one that another place of the module will have."""
+        x = relax.Var("x", relax.TensorStructInfo((4,), "float32"))
+        with self.assertRaisesRegex(sator.TVMError, r"a function has a body\n.*\n  hint:  GlobalVar\("):
+            relax.Function.create_empty([x], x.struct_info)
+        later = relax.GlobalVar("later", relax.FuncStructInfo([x.struct_info], x.struct_info))
+        bb = relax.BlockBuilder()
+        with bb.function("main", [x]):
+            y = bb.emit(relax.Call(later, [x]))
+            bb.emit_func_output(y)
+        self.assertEqual(y.struct_info, x.struct_info)
+
+
 class Ops(unittest.TestCase):
     def test_attributes_that_somebody_noted(self):
         op = ir.Op.get("relax.nn.relu")

@@ -170,6 +170,14 @@ class Op:
 
 @extends(_core.relax.Function)
 class _Function:
+    @staticmethod
+    def create_empty(params, ret_struct_info, is_pure=True, attrs=None, span=None):
+        """Refused: a function has a body. Errors: TVMError, which says how others call one before it is there."""
+        from sator.error import TVMError
+
+        raise TVMError("error: Function.create_empty: a function has a body\n  needs: relax.Function(params, body, ret_struct_info)\n"
+                       "  hint:  GlobalVar(name, FuncStructInfo(params, ret)) names one that is still to come, and calls take it")
+
     @property
     def struct_info(self):
         """What is known of the function, as FuncStructInfo: of its parameters, of its result, whether it has no effects."""

@@ -51,3 +51,15 @@ def get_vscale_expr(dtype, min_size=128):
     from sator.runtime.values import DataType
 
     return tir.vscale() * (int(min_size) // DataType(str(dtype)).bits)
+
+
+def floordiv(lhs, rhs, span=None):
+    """The quotient of two expressions, rounded down."""
+    from sator import tir
+
+    return tir.floordiv(lhs, rhs, span)
+
+
+def cast(src, dtype, span=None):
+    """An expression or a tensor of te in another dtype."""
+    return src.astype(dtype)
