@@ -63,6 +63,7 @@ struct Emit {
   std::vector<const Var*> streaming;                       ///< buffers whose stores bypass the caches
   llvm::Value* mask = nullptr;                             ///< the lanes that run; null: all
   bool in_index = false;                                   ///< index arithmetic does not wrap
+  std::vector<Expr> loaded;  ///< elements that were loaded by conditions around the present place
 
   Emit(llvm::Module& module, const target::CpuLevel& level, AliasScopes& aliases)
       : module(module), llvm(module.getContext()), level(level), aliases(aliases), b(module.getContext()) {}

@@ -1,19 +1,31 @@
 // The value of an expression, one arm per kind.
 #include <llvm/IR/Constants.h>
 
+#include <algorithm>
+
 #include "codegen/emit/emit.h"
+#include "ir/visit.h"
 
 namespace sator::codegen {
 
 namespace {
 
-/// Whether evaluating it where it is not asked for could fault or be dear.
-bool must_be_lazy(const Expr& expr) {
+/// Calls of one instruction that cannot fault.
+bool is_cheap(const Call& c) {
+  static constexpr std::string_view kCheap[] = {
+      "tir.likely", "tir.isnan", "tir.fabs", "tir.bitwise_and", "tir.bitwise_or", "tir.bitwise_xor", "tir.bitwise_not"};
+  return std::ranges::find(kCheap, c.op) != std::end(kCheap);
+}
+
+/// Whether evaluating it where it is not asked for could fault or be dear. What has been loaded before can be loaded again.
+bool must_be_lazy(const Emit& e, const Expr& expr) {
   bool lazy = false;
   walk(
       expr,
-      [&](const BufferLoad&) { lazy = true; },
-      [&](const Call& c) { lazy |= c.op != "tir.likely"; },
+      [&](const BufferLoad& n) {
+        lazy |= std::ranges::none_of(e.loaded, [&](const Expr& before) { return equal(before, ref(n)); });
+      },
+      [&](const Call& c) { lazy |= !is_cheap(c); },
       [&](const Div& n) { lazy |= n.dtype.is_integer(); },
       [&](const Mod& n) { lazy |= n.dtype.is_integer(); },
       [&](const FloorDiv& n) { lazy |= n.dtype.is_integer() && !n.b.as<IntImm>(); },
@@ -21,12 +33,48 @@ bool must_be_lazy(const Expr& expr) {
   return lazy;
 }
 
+/// The loads that evaluating `expr` makes whatever its values are.
+void add_certain_loads(const Expr& expr, std::vector<Expr>& out) {
+  auto all = [&](const ExprNode& n) {
+    n.info().each_child(n, [&](const NodeRef& child) {
+      if (const Expr e = cast<ExprNode>(child)) add_certain_loads(e, out);
+    });
+  };
+  match(
+      expr,
+      [&](const And& n) { add_certain_loads(n.a, out); },
+      [&](const Or& n) { add_certain_loads(n.a, out); },
+      [&](const Select& n) { add_certain_loads(n.condition, out); },
+      [&](const Call& n) {
+        if (is_cheap(n)) all(n);
+      },
+      [&](const BufferLoad& n) {
+        all(n);
+        out.push_back(ref(n));
+      },
+      [&](const ExprNode& n) { all(n); });
+}
+
+/// While it lives, the loads of a condition count as made: around what is evaluated after it.
+class After {
+ public:
+  After(Emit& e, const Expr& condition) : e_(e), before_(e.loaded.size()) { add_certain_loads(condition, e.loaded); }
+  ~After() { e_.loaded.resize(before_); }
+  After(const After&) = delete;
+  After& operator=(const After&) = delete;
+
+ private:
+  Emit& e_;
+  size_t before_;
+};
+
 /// a && b, a || b: b is evaluated where it decides.
 llvm::Value* logical(Emit& e, const Expr& a, const Expr& b, bool is_and) {
   llvm::Value* x = value_of(e, a);
+  const After after(e, a);
   if (a->dtype.lanes > 1) {
     llvm::Value* outer = e.mask;
-    if (must_be_lazy(b)) {
+    if (must_be_lazy(e, b)) {
       llvm::Value* decides = is_and ? x : e.b.CreateNot(x);
       e.mask = mask_where(e, decides, a->dtype.lanes);
     }
@@ -34,7 +82,7 @@ llvm::Value* logical(Emit& e, const Expr& a, const Expr& b, bool is_and) {
     e.mask = outer;
     return is_and ? e.b.CreateAnd(x, y) : e.b.CreateOr(x, y);
   }
-  if (!must_be_lazy(b)) {
+  if (!must_be_lazy(e, b)) {
     llvm::Value* y = value_of(e, b);
     return is_and ? e.b.CreateLogicalAnd(x, y) : e.b.CreateLogicalOr(x, y);
   }
@@ -185,7 +233,8 @@ llvm::Value* value_of(Emit& e, const Expr& expr) {
       [&](const Or& n) -> llvm::Value* { return logical(e, n.a, n.b, false); },
       [&](const Not& n) -> llvm::Value* { return e.b.CreateNot(value_of(e, n.a)); },
       [&](const Select& n) -> llvm::Value* {
-        if (must_be_lazy(n.true_value) || must_be_lazy(n.false_value))
+        const After after(e, n.condition);
+        if (must_be_lazy(e, n.true_value) || must_be_lazy(e, n.false_value))
           return emit_choice(e, n.condition, n.true_value, n.false_value);
         llvm::Value* condition = value_of(e, n.condition);
         llvm::Value* yes = value_of(e, n.true_value);
