@@ -99,17 +99,10 @@ struct ExtremeSearch {
     return element(line, inside);
   }
 
-  te::Reducer reducer(DType dtype) const {
-    return greatest ? te::max_or_nan_reducer(dtype) : te::min_or_nan_reducer(dtype);
-  }
   te::Reduction extreme_of(const Expr& e, const std::vector<tir::IterVarRef>& k) const {
-    if (!e->dtype.is_float()) return greatest ? te::reduce_max(e, k) : te::reduce_min(e, k);
-    return {reducer(e->dtype), {e}, k};
+    return greatest ? te::reduce_max(e, k) : te::reduce_min(e, k);
   }
-  Expr extreme_of(const Expr& a, const Expr& b) const {
-    if (!a->dtype.is_float()) return greatest ? max(a, b) : min(a, b);
-    return reducer(a->dtype).combine({a}, {b})[0];
-  }
+  Expr extreme_of(const Expr& a, const Expr& b) const { return greatest ? max(a, b) : min(a, b); }
   /// The least `position` whose element is the line's extreme: a NaN where there is one.
   te::Reduction first_of(const Expr& e, const Expr& extreme, const Expr& position,
                          const std::vector<tir::IterVarRef>& k) const {

@@ -90,14 +90,6 @@ const std::vector<Reducer>& reducers() {
        2,
        [](const Values& x, const Values& y) { return te::argmin_reducer(x[0]->dtype, x[1]->dtype).combine(x, y); },
        identity_of_argmin},
-      {"max, NaN before all",
-       1,
-       [](const Values& x, const Values& y) { return te::max_or_nan_reducer(x[0]->dtype).combine(x, y); },
-       [](const Values& v) { return is_least(v[0]); }},
-      {"min, NaN before all",
-       1,
-       [](const Values& x, const Values& y) { return te::min_or_nan_reducer(x[0]->dtype).combine(x, y); },
-       [](const Values& v) { return is_greatest(v[0]); }},
   };
   return rows;
 }

@@ -111,16 +111,8 @@ Reducer arg_reducer(DType position, DType value, Expr identity, Expr (*better)(E
   return {{int_imm(max_int(position), position), std::move(identity)}, combine};
 }
 
-Reducer extreme_or_nan(Expr identity, Expr (*better)(Expr, Expr)) {
-  return {{std::move(identity)}, [better](const std::vector<Expr>& l, const std::vector<Expr>& r) {
-            return std::vector<Expr>{select(logical_or(better(l[0], r[0]), is_nan(l[0])), l[0], r[0])};
-          }};
-}
-
 }  // namespace
 
-Reducer max_or_nan_reducer(DType value) { return extreme_or_nan(max_identity(value), gt); }
-Reducer min_or_nan_reducer(DType value) { return extreme_or_nan(min_identity(value), lt); }
 Reducer argmax_reducer(DType position, DType value) { return arg_reducer(position, value, max_identity(value), gt); }
 Reducer argmin_reducer(DType position, DType value) { return arg_reducer(position, value, min_identity(value), lt); }
 

@@ -108,9 +108,6 @@ Reduction reduce_min(Expr source, std::vector<tir::IterVarRef> axes);
 /// greatest (and the least), as in NumPy. What is reduced over nothing has the greatest position there is.
 Reducer argmax_reducer(DType position, DType value);
 Reducer argmin_reducer(DType position, DType value);
-/// The greatest (or least) value alone, a NaN if there is one.
-Reducer max_or_nan_reducer(DType value);
-Reducer min_or_nan_reducer(DType value);
 
 /// Whether a float is no number; half precision is looked at as float32, as T.isnan does.
 Expr is_nan(const Expr& x);

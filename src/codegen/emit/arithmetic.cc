@@ -181,7 +181,10 @@ llvm::Value* emit_min_max(Emit& e, const Expr& a, const Expr& b, bool is_max) {
       if (llvm::isa<llvm::Constant>(y)) std::swap(x, y);
       llvm::Value* better = is_max ? e.b.CreateFCmpOGT(x, y) : e.b.CreateFCmpOLT(x, y);
       llvm::Value* out = e.b.CreateSelect(better, x, y);
-      return llvm::isa<llvm::Constant>(x) ? out : e.b.CreateSelect(e.b.CreateFCmpUNO(x, x), x, out);
+      if (llvm::isa<llvm::Constant>(x)) return out;
+      // LLVM would make one choice of both, by two comparisons in a row, and no longer find the one instruction.
+      out = e.b.CreateArithmeticFence(out, out->getType());
+      return e.b.CreateSelect(e.b.CreateFCmpUNO(x, x), x, out);
     });
   llvm::Value* x = value_of(e, a);
   llvm::Value* y = value_of(e, b);
