@@ -6,11 +6,15 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "arith/eval.h"
 #include "codegen/emit/emit.h"
+#include "codegen/emit/lanes.h"
+#include "ir/builtins.h"
 
 namespace sator::codegen {
 
@@ -163,9 +167,36 @@ llvm::Value* emit_division(Emit& e, const Expr& a, const Expr& b, bool floor, bo
   return remainder ? z : e.b.CreateSelect(minus_one, e.b.CreateNeg(x), z);
 }
 
+/// A comparison of what differs between lanes by constants, where it takes several registers: x + o[i] < y is o[i] < y - x for a scalar
+/// y - x, which may be cut to just beyond the offsets. Then bytes hold both sides. Null where the operands are of another form.
+static llvm::Value* compare_offsets(Emit& e, const Expr& a, const Expr& b, llvm::CmpInst::Predicate for_signed) {
+  const DType d = a->dtype;
+  if (!does_not_wrap(d) || d.lanes * d.bits <= e.level.vector_bits) return nullptr;
+  const std::optional<Lanes> x = lanes_of(a), y = lanes_of(b);
+  auto is_index = [](const std::optional<Lanes>& l) { return l && (!l->base || is_pure(l->base)); };
+  if (!is_index(x) || !is_index(y) || (!x->base && !y->base)) return nullptr;
+  std::vector<int64_t> offsets;
+  for (size_t i = 0; i < x->offsets.size(); ++i) offsets.push_back(x->offsets[i] - y->offsets[i]);
+  const auto [least, most] = std::ranges::minmax(offsets);
+  const int64_t range = most - least;
+  if (range >= std::numeric_limits<int16_t>::max()) return nullptr;
+  llvm::Type* narrow = range < std::numeric_limits<int8_t>::max() ? e.b.getInt8Ty() : e.b.getInt16Ty();
+  std::vector<llvm::Constant*> lanes;
+  for (int64_t o : offsets) lanes.push_back(llvm::ConstantInt::get(narrow, static_cast<uint64_t>(o - least)));
+  auto base = [&](const Lanes& l) -> llvm::Value* { return l.base ? wide_index_of(e, l.base) : e.b.getInt64(0); };
+  auto wide = [&](int64_t v) { return llvm::ConstantInt::getSigned(e.b.getInt64Ty(), v); };
+  llvm::Value* of_y = base(*y);
+  llvm::Value* scalar = e.b.CreateSub(e.b.CreateSub(of_y, base(*x)), wide(least));
+  scalar = e.b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, scalar, wide(-1));
+  scalar = e.b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, scalar, wide(range + 1));
+  return e.b.CreateICmp(
+      for_signed, llvm::ConstantVector::get(lanes), splat(e, e.b.CreateTrunc(scalar, narrow), d.lanes));
+}
+
 llvm::Value* emit_compare(Emit& e, const Expr& a, const Expr& b, llvm::CmpInst::Predicate for_signed,
                           llvm::CmpInst::Predicate for_unsigned, llvm::CmpInst::Predicate for_float) {
   DType d = a->dtype;
+  if (llvm::Value* narrow = compare_offsets(e, a, b, for_signed)) return narrow;
   llvm::Value* x = widened(e, value_of(e, a), d);
   llvm::Value* y = widened(e, value_of(e, b), d);
   if (d.is_float()) return e.b.CreateFCmp(for_float, x, y);
