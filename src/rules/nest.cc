@@ -274,10 +274,11 @@ void schedule_copy(Schedule& s, const Nest& nest) {
   // A vector of bytes is as wide as one of floats.
   const int64_t most = nest.some(*v, Step::far) ? kTile : kTile * std::max<int64_t>(1, 4 / nest.result_bytes());
   const int64_t lanes = width_of(v->extent, most, most).elements;
+  const int64_t part = std::min(v->extent.value_or(kPartOfFlat), kPartOfFlat);  // of a flat loop, for one thread
   std::vector<Loop> vs =
       order.empty()
           ? schedule::split(
-                s, v->loop, Factors{std::nullopt, factor(v->loop, kPartOfFlat / lanes), factor(v->loop, lanes)})
+                s, v->loop, Factors{std::nullopt, factor(v->loop, (part + lanes - 1) / lanes), factor(v->loop, lanes)})
           : schedule::split(s, v->loop, Factors{std::nullopt, factor(v->loop, lanes)});
   std::vector<Loop> whole = order;
   whole.insert(whole.end(), vs.begin(), vs.end());
