@@ -76,7 +76,7 @@ void require_known(const RVar& v) {
 }  // namespace
 
 void BlockBuilder::begin_scope(const std::vector<RVarRef>& params) {
-  VarMap sizes = params.empty() && !scopes_.empty() ? scopes_.back() : VarMap();
+  VarMap sizes = params.empty() && !scopes_.empty() ? scopes_.back().known : VarMap();
   for (const RVarRef& p : params) {
     require_known(*p);
     for (const VarRef& v : definable_vars(p->sinfo)) {
@@ -84,7 +84,7 @@ void BlockBuilder::begin_scope(const std::vector<RVarRef>& params) {
       if (v->dtype.is_int()) arith_->assume_size(v);
     }
   }
-  scopes_.push_back(std::move(sizes));
+  scopes_.push_back({sizes, sizes});
 }
 void BlockBuilder::end_scope() { scopes_.pop_back(); }
 
@@ -97,9 +97,13 @@ BindingBlockRef BlockBuilder::end_block() {
 }
 bool BlockBuilder::in_dataflow() const { return !blocks_.empty() && blocks_.back().is_dataflow; }
 
-StructInfo BlockBuilder::erased(const StructInfo& info) {
+StructInfo BlockBuilder::erased(const StructInfo& info, VarMap Scope::* sizes) {
   static const VarMap none;
-  return erase_to_well_defined(info, scopes_.empty() ? none : scopes_.back(), {}, *arith_);
+  return erase_to_well_defined(info, scopes_.empty() ? none : scopes_.back().*sizes, {}, *arith_);
+}
+void BlockBuilder::define_sizes(const StructInfo& info) {
+  if (scopes_.empty()) return;
+  for (const VarRef& v : definable_vars(info)) scopes_.back().known.emplace(v, v);
 }
 
 FuncRef BlockBuilder::end_function(const std::vector<RVarRef>& params, std::vector<BindingBlockRef> blocks,
@@ -166,6 +170,7 @@ RVarRef BlockBuilder::emit_match_cast(RExpr value, StructInfo sinfo, const std::
           .hint = "check dtype and rank"});
   std::string unique = fresh_name(!name.empty() ? name : in_dataflow() ? "lv" : "gv");
   RVarRef var = in_dataflow() ? make_dataflow_var(std::move(unique), sinfo) : make_rvar(std::move(unique), sinfo);
+  define_sizes(sinfo);
   blocks_.back().bindings.push_back(bind_match_cast(var, std::move(value), std::move(sinfo)));
   return var;
 }
@@ -173,6 +178,7 @@ RVarRef BlockBuilder::emit_match_cast(RExpr value, StructInfo sinfo, const std::
 void BlockBuilder::emit_binding(Binding binding) {
   require_block("emit_normalized");
   if (const VarBinding* b = binding.as<VarBinding>()) values_[b->var.get()] = b->value;
+  if (const MatchCast* m = binding.as<MatchCast>()) define_sizes(m->sinfo);
   blocks_.back().bindings.push_back(std::move(binding));
 }
 
@@ -215,7 +221,7 @@ RExpr BlockBuilder::normalize(const RExpr& e) {
         blocks.push_back(end_block());
         blocks = joined_blocks(blocks);
         if (blocks == s.blocks && body == s.body && s.sinfo) return e;
-        StructInfo sinfo = s.sinfo ? s.sinfo : erased(body->sinfo);
+        StructInfo sinfo = s.sinfo ? s.sinfo : erased(body->sinfo, &Scope::outside);
         return make<SeqExpr>(std::move(blocks), std::move(body), std::move(sinfo));
       },
       [&](const If& n) { return normalize_if(n); },
@@ -356,7 +362,7 @@ RExpr BlockBuilder::in_new_scope(const RExpr& e, const std::vector<RVarRef>& par
     begin_block(false);
     RExpr body = argument(e);
     std::vector<BindingBlockRef> blocks = joined_blocks({end_block()});
-    StructInfo sinfo = erased(body->sinfo);
+    StructInfo sinfo = erased(body->sinfo, &Scope::outside);
     out = make<SeqExpr>(std::move(blocks), std::move(body), std::move(sinfo));
   }
   end_scope();
@@ -370,7 +376,7 @@ RExpr BlockBuilder::normalize_if(const If& n) {
     return ref(n);
   StructInfo sinfo = n.sinfo;
   if (!sinfo) {
-    auto result = [&](const RExpr& branch) { return erased(branch.as<SeqExpr>()->body->sinfo); };
+    auto result = [&](const RExpr& branch) { return erased(branch.as<SeqExpr>()->body->sinfo, &Scope::known); };
     sinfo = common_base(result(then_branch), result(else_branch), *arith_);
   }
   return make<If>(std::move(condition), std::move(then_branch), std::move(else_branch), std::move(sinfo));

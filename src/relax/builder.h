@@ -88,6 +88,11 @@ class BlockBuilder {
     std::unordered_map<NodeRef, RVarRef> bound;  ///< what an argument was bound to
   };
 
+  /// Sizes that values are told in: `outside` where the scope's result is used, `known` in it, those of casts so far among them.
+  struct Scope {
+    VarMap outside, known;
+  };
+
   RExpr argument(const RExpr& e);
   RExpr normalize_tuple(const Tuple& t);
   RExpr in_normal_form(const RCall& c);
@@ -98,14 +103,15 @@ class BlockBuilder {
   RExpr in_new_scope(const RExpr& e, const std::vector<RVarRef>& params);
   BindingBlockRef normalize_block(const BindingBlock& block);
   StructInfo infer(const RCall& c);
-  StructInfo erased(const StructInfo& info);
+  StructInfo erased(const StructInfo& info, VarMap Scope::* sizes);
+  void define_sizes(const StructInfo& info);
   void require_block(const char* step) const;
   RVarRef bind(RExpr value, bool is_dataflow, const std::string& name, const std::string& layer = "");
 
   ModuleRef module_;
   std::unique_ptr<arith::Analyzer> arith_;
   std::vector<Block> blocks_;
-  std::vector<VarMap> scopes_;
+  std::vector<Scope> scopes_;
   std::unordered_map<const RVar*, RExpr> values_;
   std::unordered_map<std::string, int> names_;
   std::unordered_multimap<uint64_t, std::string> known_functions_;
