@@ -65,16 +65,30 @@ void collect_sizes(const Expression& e, const std::set<std::string, std::less<>>
   }
 }
 
-/// Whether the statements call a function of that name.
-bool calls(const std::vector<Statement>& body, const std::string& name);
-bool calls(const Expression& e, const std::string& name) {
-  if (e.is(Kind::call) && e.items[0].is(Kind::name) && e.items[0].text == name) return true;
-  return std::ranges::any_of(e.items, [&](const Expression& i) { return calls(i, name); }) ||
-         std::ranges::any_of(e.keywords, [&](const script::Keyword& k) { return calls(k.value, name); });
+bool names(const Expression& e, const std::string& name) {
+  if (e.is(Kind::name) && e.text == name) return true;
+  return std::ranges::any_of(e.items, [&](const Expression& i) { return names(i, name); }) ||
+         std::ranges::any_of(e.keywords, [&](const script::Keyword& k) { return names(k.value, name); });
 }
-bool calls(const std::vector<Statement>& body, const std::string& name) {
-  return std::ranges::any_of(
-      body, [&](const Statement& s) { return calls(s.value, name) || calls(s.body, name) || calls(s.orelse, name); });
+
+/// Whether the function uses what `name` is around it: it reads the name, and none of its parameters and variables is named so.
+bool uses_from_outside(const Statement& def, const std::string& name) {
+  bool read = false, own = false;
+  auto look = [&](auto&& self, const std::vector<Statement>& body) -> void {
+    for (const Statement& s : body) {
+      if (s.kind == StatementKind::function) {
+        read |= uses_from_outside(s, name);
+        continue;
+      }
+      own |= std::ranges::any_of(s.targets, [&](const Expression& t) { return names(t, name); });
+      read |= names(s.value, name);
+      self(self, s.body);
+      self(self, s.orelse);
+    }
+  };
+  own = std::ranges::any_of(def.params, [&](const script::Parameter& p) { return p.name == name; });
+  look(look, def.body);
+  return read && !own;
 }
 
 VarRef size_of(const tir::Value& v) {
@@ -587,7 +601,7 @@ void FunctionParser::local_function(const Statement& def) {
          {.what = text("the function ", def.text, " is not decorated"), .needs = "@R.function", .hint = "decorate it"});
   BlockBuilder& b = frame_->builder;
   RVarRef reserved;
-  if (!find(def.text) && calls(def.body, def.text)) {
+  if (!find(def.text) && uses_from_outside(def, def.text)) {
     push_scope();
     define_sizes(def);
     std::vector<StructInfo> params;

@@ -104,7 +104,10 @@ class LambdaLifter final : public GraphRewriter {
         continue;
       }
       RVarRef now = cast<RVar>(current(v));
-      if (!now) continue;
+      if (!now) {  // a function of the module now
+        inside.replace(v, current(v));
+        continue;
+      }
       RVarRef param = make_rvar(v->name, now->sinfo);
       inside.stand_for(v, param, signature(now));
       outer.push_back(now);
@@ -115,7 +118,10 @@ class LambdaLifter final : public GraphRewriter {
     for (const RVarRef& p : params) infos.push_back(p->sinfo);
     RExpr callee = global_var(name, func_info(infos, f.ret, f.is_pure));
     FuncRef lifted = make<Function>(params, RExpr(f.body), f.ret, bool{f.is_pure}, Attrs(f.attrs));
-    if (recursive) lifted = calling(lifted, var, callee, extra);
+    if (recursive && extra.empty())
+      inside.replace(var, callee);
+    else if (recursive)
+      lifted = calling(lifted, var, callee, extra);
     FuncRef done = inside.function(*lifted);
     done = fresh_copy(with(done, &Function::ret, done->body->sinfo));
     builder().update_function(name, done);
@@ -168,7 +174,7 @@ class LambdaLifter final : public GraphRewriter {
     const std::vector<RVarRef> used = rvars_in(out->body);
     const SeqExpr* body = out->body.as<SeqExpr>();
     if (!body || std::ranges::find(used, var) == used.end()) return out;
-    RExpr self = extra.empty() ? callee : with_sinfo(closure_of(callee, extra), object_info());
+    RExpr self = with_sinfo(closure_of(callee, extra), object_info());
     std::vector<BindingBlockRef> blocks = body->blocks;
     blocks.insert(blocks.begin(), make<BindingBlock>(std::vector<Binding>{bind_value(var, self)}, false));
     return with(out, &Function::body, RExpr(with(*body, &SeqExpr::blocks, joined_blocks(blocks))));
