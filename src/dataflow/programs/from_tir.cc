@@ -143,9 +143,11 @@ class ProgramReader {
         },
         [&](const tir::LetStmt& n) {
           note_calls(n.value, true);
-          scope.bind(n.var, with_lets(n.value, scope), scope.values);
+          const size_t named = lets_.size();
+          scope.bind(n.var, named_value(with_lets(n.value, scope), scope), scope.values);
           visit(n.body, scope);
           scope.unbind(n.var);
+          lets_.resize(named);
         },
         [&](const tir::AttrStmt& n) {
           const auto* axis = n.node ? n.node.as<tir::ThreadAxis>() : nullptr;
@@ -181,9 +183,38 @@ class ProgramReader {
   }
 
   /// The expression with the values of what let and blocks name, but for functions of the loops.
-  Expr with_lets(const Expr& e, const Scope& scope) const {
+  Expr with_lets(const Expr& e, const Scope& scope) {
     return transform(substitute(e, scope.looked_up),
-                     [](const Let& n) -> Expr { return substitute(n.body, {{n.var, n.value}}); });
+                     [&](const Let& n) -> Expr { return substitute(n.body, {{n.var, named_value(n.value, scope)}}); });
+  }
+
+  /// A value that a let names, computed once per iteration of the loops around it.
+  struct NamedValue {
+    Expr value;
+    size_t loops, guards;  ///< around it
+    bool counted = false;
+  };
+  const Expr& named_value(const Expr& value, const Scope& scope) {
+    lets_.push_back({value, scope.loops.size(), scope.domain.guards.size()});
+    return value;
+  }
+
+  /// How often each named value is to be counted per instance of a statement in this scope: as a part of one in loops inside of the
+  /// let; not again after a statement that always runs.
+  NamedValues named_values(const Scope& scope) const {
+    NamedValues out;
+    for (const NamedValue& let : lets_) {
+      double times = let.counted ? 0 : 1;
+      if (let.guards == scope.domain.guards.size())
+        for (size_t l = let.loops; l < scope.loops.size(); ++l)
+          times /= static_cast<double>(std::max<int64_t>(1, scope.domain.extent[l]));
+      out.times.emplace(let.value, times);
+    }
+    return out;
+  }
+  void note_counted(const NamedValues& left, const Scope& scope) {
+    for (NamedValue& let : lets_)
+      if (let.guards == scope.domain.guards.size() && left.times.at(let.value) == 0) let.counted = true;
   }
 
   /// Says which calls do what nobody knows.
@@ -279,8 +310,14 @@ class ProgramReader {
   /// where it asks data, with all points that the rest of it leaves, an upper bound. What it asks is read for each store.
   template <class Then>
   void where(const Expr& stated, bool outcome, Scope& scope, Then then) {
+    const size_t named = lets_.size();
     const Expr condition = with_lets(stated, scope);
     note_calls(condition, true);
+    in_cases(condition, outcome, scope, then);
+    lets_.resize(named);
+  }
+  template <class Then>
+  void in_cases(const Expr& condition, bool outcome, Scope& scope, Then then) {
     if (auto cases = cases_of(condition, outcome, scope.values)) {
       for (const Guards& guards : *cases)
         under(guards, scope, [&] {
@@ -309,6 +346,33 @@ class ProgramReader {
   /// A store, as one statement per arm of its choices on indices; an arm that leaves the element as it is does nothing.
   /// A padded tensor is the tensor, with zeros that do not lie outside of the chip (rules/chip.h).
   void add_statement(const tir::BufferStore& stated, Scope& scope) {
+    if (const int lanes = lanes_of_ramps(stated); lanes > 1) return add_vector(stated, lanes, scope);
+    const size_t named = lets_.size();
+    add_element(stated, scope);
+    lets_.resize(named);
+  }
+
+  /// Elements that the store of a vector writes, side by side or strided; 1 where it writes one.
+  static int lanes_of_ramps(const tir::BufferStore& store) {
+    int lanes = 1;
+    for (const Expr& index : store.indices)
+      walk(index, [&](const Ramp& r) { lanes = r.base->dtype.lanes == 1 ? r.dtype.lanes : 1; });
+    return lanes;
+  }
+
+  /// A vector's elements are a loop's.
+  void add_vector(const tir::BufferStore& store, int lanes, Scope& scope) {
+    tir::For loop;
+    loop.var = make_var("lane", i32);
+    loop.min = int_imm(0, i32);
+    loop.extent = int_imm(lanes, i32);
+    loop.kind = tir::LoopKind::vectorized;
+    loop.body = transform(ref(store),
+                          [&](const Ramp& r) -> Expr { return r.base + r.stride * cast_to(r.base->dtype, loop.var); });
+    visit_loop(loop, scope);
+  }
+
+  void add_element(const tir::BufferStore& stated, Scope& scope) {
     Ref<const tir::BufferStore> read = ref(stated);
     if (Expr value = with_lets(stated.value, scope); value != stated.value || !scope.looked_up.empty()) {
       std::vector<Expr> indices;
@@ -361,7 +425,8 @@ class ProgramReader {
     for (const std::vector<Place>* places : {&reads, &asked, &lookups})
       for (const Place& p : *places) add_access(work, Role::read, p);
     add_access(work, Role::write, target);
-    const Arithmetic arithmetic = arithmetic_of(n, scope.values);
+    NamedValues named = named_values(scope);
+    const Arithmetic arithmetic = arithmetic_of(n, scope.values, named);
     work.multiply_accumulate = arithmetic.multiply_accumulate;
     work.vector_ops = arithmetic.operations;
     work.vector_work = role_of(n, reads, reduces);
@@ -379,7 +444,8 @@ class ProgramReader {
       work.vector_ops += 2;
       work.vector_work = VectorWork::rescale;
     }
-    for (const Expr& c : scope.conditions) work.vector_ops += operations_of(c, scope.values);
+    for (const Expr& c : scope.conditions) work.vector_ops += operations_of(c, scope.values, named);
+    note_counted(named, scope);
     out_.kernel.work.push_back(std::move(work));
     around_.push_back({scope.loops, scope.annotations});
   }
@@ -571,6 +637,7 @@ class ProgramReader {
   std::map<BufferRef, std::string> names_;
   std::map<std::string, BufferRef> buffers_;
   std::vector<Copy> copies_;
+  std::vector<NamedValue> lets_;  // around what is visited
   std::string block_;
 };
 

@@ -1,6 +1,7 @@
 #include "dataflow/programs/tir_arithmetic.h"
 
 #include <string_view>
+#include <utility>
 
 #include "ir/visit.h"
 
@@ -34,15 +35,29 @@ bool is_data(const Expr& e) {
 /// Operations on data below e. Integers and truth values that no load enters are indices and what is asked of them: the
 /// machine's control makes them, whatever they are joined by. Widening conversions between integers, and of an integer on
 /// its way into a product, cost nothing on hardware that multiplies narrow numbers.
-double operations(const Expr& e, const VarValues& values) {
+double computed(const Expr& e, const VarValues& values, NamedValues& named);
+double operations(const Expr& e, const VarValues& values, NamedValues& named) {
   if (!e->dtype.is_float() && !is_data(e)) return 0;
-  auto binary = [&](const Expr& a, const Expr& b) { return 1 + operations(a, values) + operations(b, values); };
+  const auto at = named.times.find(e);
+  if (at == named.times.end()) return computed(e, values, named);
+  const double times = std::exchange(at->second, 0);
+  if (times == 0) return 0;
+  const double around = std::exchange(named.times_around, times);
+  const double sum = times / around * computed(e, values, named);
+  named.times_around = around;
+  return sum;
+}
+
+double computed(const Expr& e, const VarValues& values, NamedValues& named) {
+  auto binary = [&](const Expr& a, const Expr& b) {
+    return 1 + operations(a, values, named) + operations(b, values, named);
+  };
   return match(
       e,
       [&](const BufferLoad&) { return 0.0; },
       [&](const Cast& n) {
         const bool converts = n.dtype.is_float() != n.value->dtype.is_float();
-        return operations(n.value, values) + (converts ? 1 : 0);
+        return operations(n.value, values, named) + (converts ? 1 : 0);
       },
       [&](const Add& n) { return binary(n.a, n.b); },
       [&](const Sub& n) { return binary(n.a, n.b); },
@@ -61,23 +76,23 @@ double operations(const Expr& e, const VarValues& values) {
       [&](const GE& n) { return binary(n.a, n.b); },
       [&](const And& n) { return binary(n.a, n.b); },
       [&](const Or& n) { return binary(n.a, n.b); },
-      [&](const Not& n) { return 1 + operations(n.a, values); },
+      [&](const Not& n) { return 1 + operations(n.a, values, named); },
       [&](const Select& n) {
-        return 1 + operations(n.condition, values) + operations(n.true_value, values) +
-               operations(n.false_value, values);
+        return 1 + operations(n.condition, values, named) + operations(n.true_value, values, named) +
+               operations(n.false_value, values, named);
       },
-      [&](const Let& n) { return operations(n.value, values) + operations(n.body, values); },
+      [&](const Let& n) { return operations(n.value, values, named) + operations(n.body, values, named); },
       [&](const Call& n) {
         double sum = 1;
         for (const CallCost& c : kCallCosts)
           if (c.op == n.op) sum = c.operations;
-        for (const Expr& a : n.args) sum += operations(a, values);
+        for (const Expr& a : n.args) sum += operations(a, values, named);
         return sum;
       },
-      [&](const Broadcast& n) { return operations(n.value, values); },
+      [&](const Broadcast& n) { return operations(n.value, values, named); },
       [&](const Shuffle& n) {
         double sum = 0;
-        for (const Expr& v : n.vectors) sum += operations(v, values);
+        for (const Expr& v : n.vectors) sum += operations(v, values, named);
         return sum;
       },
       [](const ExprNode&) { return 0.0; });
@@ -115,7 +130,9 @@ Expr added_to_itself(const tir::BufferStore& store) {
 
 }  // namespace
 
-double operations_of(const Expr& e, const VarValues& values) { return operations(e, values); }
+double operations_of(const Expr& e, const VarValues& values, NamedValues& named) {
+  return operations(e, values, named);
+}
 
 bool changes_nothing(const tir::BufferStore& store) {
   if (loads(store.value, store)) return true;
@@ -124,7 +141,7 @@ bool changes_nothing(const tir::BufferStore& store) {
   return sum && ((loads(sum->a, store) && is_nothing(sum->b)) || (loads(sum->b, store) && is_nothing(sum->a)));
 }
 
-Arithmetic arithmetic_of(const tir::BufferStore& store, const VarValues& values) {
+Arithmetic arithmetic_of(const tir::BufferStore& store, const VarValues& values, NamedValues& named) {
   Arithmetic result;
   if (const Expr added = added_to_itself(store)) {
     const Mul* product = without_casts(added).as<Mul>();
@@ -133,11 +150,11 @@ Arithmetic arithmetic_of(const tir::BufferStore& store, const VarValues& values)
       // What happens to a factor before it is multiplied is other work.
       result.first = without_casts(product->a);
       result.second = without_casts(product->b);
-      result.operations = operations(result.first, values) + operations(result.second, values);
+      result.operations = operations(result.first, values, named) + operations(result.second, values, named);
       return result;
     }
   }
-  result.operations = operations(store.value, values);
+  result.operations = operations(store.value, values, named);
   return result;
 }
 

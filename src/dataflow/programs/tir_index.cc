@@ -49,6 +49,7 @@ std::optional<QuasiAffine> to_quasi_affine(const Expr& e, const VarValues& value
         return at == values.end() ? Maybe() : Maybe(at->second);
       },
       [&](const Cast& n) -> Maybe { return n.dtype.is_integer() ? to_quasi_affine(n.value, values) : Maybe(); },
+      [&](const Broadcast& n) -> Maybe { return to_quasi_affine(n.value, values); },
       [&](const Add& n) -> Maybe { return sum(n.a, n.b, 1); },
       [&](const Sub& n) -> Maybe { return sum(n.a, n.b, -1); },
       [&](const Mul& n) -> Maybe {

@@ -57,6 +57,74 @@ TEST(Reads, ALetIsReadAsItsValue) {
   EXPECT_TRUE(of_lets.notes.empty());
 }
 
+// A value is computed where it is bound: once, however often and wherever it is used.
+TEST(Reads, ALetIsComputedOnce) {
+  const std::string exp = "T.exp(A[vi, vj])";  // 8 operations
+  EXPECT_EQ(operations(read(elementwise("            B[vi, vj] = " + exp + " * " + exp + "\n"))), 17);
+  EXPECT_EQ(operations(read(elementwise("            t: T.float32 = " + exp +
+                                        "\n"
+                                        "            B[vi, vj] = t * t\n"))),
+            9);
+  const TirWork of_expression =
+      read(elementwise("            x = T.float32()\n"
+                       "            B[vi, vj] = T.Let(x * x, where={x: " +
+                       exp + "})\n"));
+  EXPECT_EQ(operations(of_expression), 9);
+  EXPECT_EQ(outside(of_expression), 2 * kTensor);
+  // By two statements: in the first one.
+  EXPECT_EQ(operations(read(elementwise("            t: T.float32 = " + exp +
+                                        "\n"
+                                        "            B[vi, vj] = t + T.float32(1)\n"
+                                        "            C[vi, vj] = t * T.float32(2)\n"))),
+            8 + 1 + 1);
+  // Once per iteration of the loop that it stands in: 8 / 1024 of an operation per element.
+  EXPECT_EQ(operations(read(R"(
+@T.prim_func
+def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64, 1024), "float32")):
+    for i in range(64):
+        t: T.float32 = T.exp(A[i])
+        for j in range(1024):
+            B[i, j] = t + t
+)")),
+            1 + 8.0 / 1024);
+  // A let of a let, both outside of the loop: 8 + 2 of them.
+  EXPECT_EQ(operations(read(R"(
+@T.prim_func
+def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64, 1024), "float32")):
+    for i in range(64):
+        t: T.float32 = T.exp(A[i])
+        u: T.float32 = t * t + t
+        for j in range(1024):
+            B[i, j] = u + t
+)")),
+            1 + 10.0 / 1024);
+  // Where only some iterations use it, it is counted for each use: an upper bound.
+  EXPECT_EQ(operations(read(R"(
+@T.prim_func
+def f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32"), C: T.Buffer((64,), "float32")):
+    for i in range(64):
+        t: T.float32 = T.exp(A[i])
+        if i < 5:
+            B[i] = t + T.float32(1)
+        C[i] = t * t
+)")),
+            (8 + 1) + (8 + 1));
+}
+
+TEST(Reads, AVectorIsItsElements) {
+  const TirWork work = read(R"(
+@T.prim_func
+def f(A: T.Buffer((64, 1024), "float32"), B: T.Buffer((64, 1024), "float32")):
+    for i, j in T.grid(64, 128):
+        B[i, j * 8:j * 8 + 8] = T.exp(A[i, j * 8:j * 8 + 8]) + T.Broadcast(T.float32(1), 8)
+)");
+  EXPECT_EQ(outside(work), 2 * kTensor);
+  ASSERT_EQ(work.kernel.work.size(), 1u);
+  EXPECT_EQ(work.kernel.work[0].statement.domain.extent, (std::vector<int64_t>{64, 128, 8}));
+  EXPECT_EQ(operations(work), 9);
+  EXPECT_TRUE(work.notes.empty());
+}
+
 TEST(Reads, ALetOutsideOfALoopIsReadOncePerIterationAround) {
   const TirWork work = read(R"(
 @T.prim_func
