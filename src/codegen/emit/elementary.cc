@@ -277,14 +277,18 @@ Lane scale(Lane p, Rounded n) {
 
 llvm::Value* exp(Emit& e, llvm::Value* x) { return exp_of(Lane{&e, x}).v; }
 
-llvm::Value* exp2(Emit& e, llvm::Value* value) {
+/// 2^r for |r| <= 0.5 in f32
+static Lane exp2_reduced(Lane r) {
   static constexpr double c[] = {
       0.693147182, 0.240226507, 0.0555040501, 0.00961808674, 0.00133379654, 0.000154522029, 1.43214174e-05};
+  return fma(r, polynomial(r, c), 1.0);
+}
+
+llvm::Value* exp2(Emit& e, llvm::Value* value) {
   if (Lane{&e, value}.is_f64()) return exp2_f64({&e, value}).v;
   Lane x = clamp(Lane{&e, value}, -151.0, 129.0);
   Rounded n = nearest(x);
-  Lane r = x - n.value;
-  return scale(fma(r, polynomial(r, c), 1.0), n).v;
+  return scale(exp2_reduced(x - n.value), n).v;
 }
 
 llvm::Value* exp10(Emit& e, llvm::Value* value) {
@@ -415,59 +419,61 @@ llvm::Value* tan(Emit& e, llvm::Value* value) {
 
 namespace {
 
-/// a^y for a >= 0 in f32, through f64, without what pow says of 1, -1, 0 and NaN.
+/// a^y for 0 < a < infinity and a finite y in f32. log2(a) and its product by y are f64: what they have behind the point decides,
+/// with up to 7 bits before it. The power of two is f32's.
 Lane pow_f32(Lane a, Lane y) {
-  static constexpr double log_c[] = {2.8853900817779272,
-                                     0.96179669392440414,
-                                     0.57707801722795438,
-                                     0.4121984043076915,
-                                     0.32061625210734018,
-                                     0.26144812053660538,
-                                     0.24287443499764855};
-  static constexpr double exp_c[] = {0.99999999999976208,
-                                     0.6931471805465147,
-                                     0.24022650698882592,
-                                     0.055504109393402161,
-                                     0.0096181285424834922,
-                                     0.0013333452063295245,
-                                     0.00015403851970143031,
-                                     1.5309737206740781e-05,
-                                     1.3175816372142242e-06};
+  static constexpr double c[] = {
+      2.885390081789993, 0.9617966734431901, 0.5770835677170658, 0.4116736574941043, 0.34071415355851437};
+  // log2(a) = k + log2(1 + f), s = f / (2 + f)
+  const Split parts = split(a);
+  const Lane f = parts.f.to_f64(), s = f / (f + 2.0);
+  const Lane log = fma(s, polynomial(s * s, c), parts.k.to_f64());
+  const Lane t = clamp(y.to_f64() * log, -151.0, 129.0);
+  const Rounded n = nearest(t);
+  const Lane whole = n.value.to_f32();
+  return scale(exp2_reduced((t - n.value).to_f32()), {whole, nearest(whole).integer});
+}
+
+/// What pow says of bases that are not positive, infinities and NaN; `out` is |x|^y elsewhere.
+Lane pow_edges(Lane x, Lane y, Lane out) {
   constexpr double inf = std::numeric_limits<double>::infinity();
-  // log2(a) in f64: 2^k (1 + f), s = f / (2 + f). A subnormal f32 is normal in f64.
-  Lane wide = a.to_f64();
-  Lane bits = wide.as_i64();
-  constexpr int64_t sqrt_half = 0x3fe6a09e667f3bcd, one = 0x3ff0000000000000;
-  Lane k_bits = iadd(sar(iadd(bits, one - sqrt_half), 52), -1023);
-  Lane f = isub(bits, shl(k_bits, 52)).as_f64() - 1.0;
-  Lane k32 = k_bits.of(k_bits.b().CreateTrunc(k_bits.v, k_bits.like(k_bits.b().getInt32Ty())));
-  Lane k = wide.of(wide.b().CreateSIToFP(k32.v, wide.v->getType()));
-  Lane s = f / (f + 2.0);
-  Lane log = fma(s, polynomial(s * s, log_c), k);
-  log = select(wide == 0.0, -inf, select(wide == inf, inf, log));
-  // 2^(y log2|x|), rounded to f32 at the end.
-  Lane t = clamp(y.to_f64() * log, -300.0, 300.0);
-  Rounded n = nearest(t);
-  Lane p = polynomial(t - n.value, exp_c);
-  return (p * shl(iadd(n.integer, 1023), 52).as_f64()).to_f32();
+  const Lane a = fabs(x), infinite_y = fabs(y) == inf;
+  const Lane falls = y < 0.0;
+  out = select(a == 0.0, select(falls, inf, out.number(0)), out);
+  out = select(a == inf, select(falls, 0.0, out.number(inf)), out);
+  const Lane to_zero = a > out.number(1);
+  out = select(infinite_y, select((falls && to_zero) || (!falls && !to_zero), 0.0, out.number(inf)), out);
+
+  auto trunc = [&](Lane v) { return v.of(v.b().CreateUnaryIntrinsic(llvm::Intrinsic::trunc, v.v)); };
+  const Lane is_whole = !(trunc(y) != y), is_odd = is_whole && (trunc(y * 0.5) != y * 0.5);
+  out = select(has_minus(x) && is_odd, -out, out);
+  out = select(x < 0.0 && !is_whole && a < inf, std::numeric_limits<double>::quiet_NaN(), out);
+  out = select(is_nan(x) || is_nan(y), x + y, out);
+  // 1 to any power is 1, (-1) to an infinite one too, anything to the power 0 as well: also with NaN.
+  return select(x == 1.0 || y == 0.0 || (a == 1.0 && infinite_y), 1.0, out);
 }
 
 }  // namespace
 
 llvm::Value* pow(Emit& e, llvm::Value* base, llvm::Value* exponent) {
-  double inf = std::numeric_limits<double>::infinity();
-  Lane x{&e, base}, y{&e, exponent};
-  Lane a = fabs(x);
-  Lane out = a.is_f64() ? pow_f64(a, y) : pow_f32(a, y);
-
-  auto trunc = [&](Lane v) { return v.of(v.b().CreateUnaryIntrinsic(llvm::Intrinsic::trunc, v.v)); };
-  Lane is_whole = !(trunc(y) != y), is_odd = is_whole && (trunc(y * 0.5) != y * 0.5);
-  out = select(has_minus(x) && is_odd, -out, out);
-  out = select(x < 0.0 && !is_whole && a < inf, std::numeric_limits<double>::quiet_NaN(), out);
-  out = select(is_nan(x) || is_nan(y), x + y, out);
-  // 1 to any power is 1, (-1) to an infinite one too, anything to the power 0 as well: also with NaN.
-  Lane infinite_y = fabs(y) == inf;
-  return select(x == 1.0 || y == 0.0 || (a == 1.0 && infinite_y), 1.0, out).v;
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  const Lane x{&e, base}, y{&e, exponent}, a = fabs(x);
+  const Lane usual = a.is_f64() ? pow_f64(a, y) : pow_f32(a, y);
+  // A positive base and finite numbers need no more; where they are in all lanes, nothing more is asked.
+  const Lane is_edge = !(x > x.number(0) && x < inf && fabs(y) < inf);
+  llvm::BasicBlock* from = e.b.GetInsertBlock();
+  auto* edges = llvm::BasicBlock::Create(e.llvm, "pow_edges", e.function);
+  auto* done = llvm::BasicBlock::Create(e.llvm, "pow_done", e.function);
+  llvm::Value* any = base->getType()->isVectorTy() ? e.b.CreateOrReduce(is_edge.v) : is_edge.v;
+  e.b.CreateCondBr(any, edges, done);
+  e.b.SetInsertPoint(edges);
+  const Lane all = pow_edges(x, y, usual);
+  e.b.CreateBr(done);
+  e.b.SetInsertPoint(done);
+  llvm::PHINode* phi = e.b.CreatePHI(base->getType(), 2);
+  phi->addIncoming(usual.v, from);
+  phi->addIncoming(all.v, edges);
+  return phi;
 }
 
 }  // namespace sator::codegen::elementary
