@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <set>
 
 #include "base/error.h"
@@ -93,7 +94,9 @@ class Subject {
   std::string difference(const Value& got) {
     if (!test::difference(expected_, got)) return "";
     if (neighbours_.empty()) {
-      for (double relative : {3e-7, -5e-7, 2e-6}) neighbours_.push_back(near(relative));
+      // Each pattern and its opposite: what depends on the arguments moves both ways.
+      for (const auto& [pattern, relative] : {std::pair{1, 3e-7}, {1, -5e-7}, {2, 2e-6}, {2, -2e-6}})
+        neighbours_.push_back(near(static_cast<uint64_t>(pattern), relative));
     }
     std::vector<const Value*> others;
     for (const Value& v : neighbours_) others.push_back(&v);
@@ -104,14 +107,19 @@ class Subject {
   std::string arrays;
 
  private:
-  Value near(double relative) {
+  /// The result for arguments that are moved by `relative` of themselves, most by as much of 1 too, each up or down as the signs of
+  /// `pattern` say: both moves in one direction, so that no number stays where it is.
+  Value near(uint64_t pattern, double relative) {
+    std::mt19937_64 signs(pattern);
     std::vector<Value> moved = args();
     int64_t k = 0;
     for (Value& v : moved) {
       const Tensor& t = *v.as<Tensor>();
       double step = t.dtype().is_float() && t.dtype().bits == 16 ? relative * 4000 : relative;
-      for (int64_t i = 0; t.dtype().is_float() && i < t.num_elements(); ++i, ++k)
-        test::set_element(t, i, test::element(t, i) * (1 + (k % 2 ? step : -step)) + (k % 3 ? step : 0));
+      for (int64_t i = 0; t.dtype().is_float() && i < t.num_elements(); ++i, ++k) {
+        const double x = test::element(t, i), up = signs() % 2 ? 1 : -1;
+        test::set_element(t, i, x + up * step * (std::abs(x) + (k % 3 ? 1 : 0)));
+      }
     }
     try {
       return relax::GraphInterpreter(module_).call("main", moved);
