@@ -125,6 +125,20 @@ TEST(Dot2, IsOneInstructionWhereTheCpuHasIt) {
   EXPECT_EQ(listing("avx512").find("vdpbf16ps"), std::string::npos);
 }
 
+// Looking at such a loop takes LLVM longer than all else, and what it makes of it is the same.
+TEST(Kernel, LlvmDoesNotTryToWriteOutLongIterations) {
+  const auto ir = [](int stores) {
+    BufferRef a = make_buffer("A", shape({8 * stores}), f32), out = make_buffer("Out", shape({8 * stores}), f32);
+    VarRef i = make_var("i", i64);
+    std::vector<tir::Stmt> all;
+    for (int j = 0; j < stores; ++j) all.push_back(tir::store(out, load(a, {i * stores + j}), {i * stores + j}));
+    tir::PrimFuncRef f = prim_func({a, out}, tir::for_loop(i, int_imm(8, i64), tir::seq(all)));
+    return compile_listing(*passes::lower(f), "k", target::cpu_level("avx2")).ir;
+  };
+  EXPECT_NE(ir(65).find("llvm.loop.unroll.disable"), std::string::npos);
+  EXPECT_EQ(ir(64).find("llvm.loop.unroll.disable"), std::string::npos);
+}
+
 TEST(Kernel, GetsSymbolicSizesAndScalars) {
   // out[i] = a[i] * s + n for i < n, s a float parameter, n from a's shape.
   VarRef n = make_size_var("n"), s = make_var("s", f32), i = make_var("i", i64);

@@ -68,14 +68,31 @@ int64_t stores_of(const tir::Stmt& body) {
   return std::min(kMany, all);
 }
 
-/// Where LLVM writes out the loops inside, it would make a vector of each statement over this loop, element by element. Time to
-/// compile grows with more than the square of the stores: of bytes with a division, 20 took 3 s, 60 took 54 s. Schedules say
-/// what is to be a vector.
-llvm::MDNode* not_vectorized(Emit& e) {
-  llvm::MDNode* hint = llvm::MDNode::get(e.llvm,
-                                         {llvm::MDString::get(e.llvm, "llvm.loop.vectorize.enable"),
-                                          llvm::ConstantAsMetadata::get(llvm::ConstantInt::getFalse(e.llvm))});
-  llvm::MDNode* all = llvm::MDNode::getDistinct(e.llvm, {nullptr, hint});
+/// The stores of the text of an iteration.
+int64_t written_stores(const tir::Stmt& body) {
+  int64_t all = 0;
+  walk(body, [&](const tir::BufferStore&) { ++all; });
+  return all;
+}
+
+/// What LLVM is told to leave alone, if anything: it would see that it does not pay, but only after a look that takes most of the time of
+/// compilation.
+/// - Vectors of statements. Where LLVM writes out the loops inside, it would make them over this loop, element by element. Time grows with
+///   more than the square of the stores: of bytes with a division, 20 took 3 s, 60 took 54 s. Schedules say what is to be a vector.
+/// - Copies of long iterations. LLVM evaluates each instruction of up to ten iterations before it finds a loop too long to write out:
+///   77 % of the time for a product with 32 codes of 5 bits and 7 rows in an iteration. 64 stores with what they store are
+///   far beyond what it writes out.
+llvm::MDNode* hints_for(Emit& e, const tir::Stmt& body) {
+  constexpr int64_t kMostStores = 8, kMostWritten = 64;
+  std::vector<llvm::Metadata*> hints = {nullptr};
+  if (stores_of(body) > kMostStores)
+    hints.push_back(llvm::MDNode::get(e.llvm,
+                                      {llvm::MDString::get(e.llvm, "llvm.loop.vectorize.enable"),
+                                       llvm::ConstantAsMetadata::get(llvm::ConstantInt::getFalse(e.llvm))}));
+  if (written_stores(body) > kMostWritten)
+    hints.push_back(llvm::MDNode::get(e.llvm, {llvm::MDString::get(e.llvm, "llvm.loop.unroll.disable")}));
+  if (hints.size() == 1) return nullptr;
+  llvm::MDNode* all = llvm::MDNode::getDistinct(e.llvm, hints);
   all->replaceOperandWith(0, all);
   return all;
 }
@@ -93,8 +110,7 @@ void emit_for(Emit& e, const tir::For& n) {
     set_loop_value(e, *n.var, i);
     run(e, n.body);
   };
-  constexpr int64_t kMostStores = 8;
-  emit_loop(e, begin, end, body, stores_of(n.body) > kMostStores ? not_vectorized(e) : nullptr);
+  emit_loop(e, begin, end, body, hints_for(e, n.body));
 }
 
 /// Volatile memory is accessed as often as the program says: a masked access may touch the lanes that it leaves out.
