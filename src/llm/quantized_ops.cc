@@ -57,17 +57,20 @@ Expr scale_at(const te::Tensor& scale, const IntegerFormat& f, const Expr& j, co
 }
 Expr zero_code(const IntegerFormat& f, DType dtype) { return constant(f.zero_code(), dtype); }
 
-/// The value of a codebook that a code stands for, f32: halves of the table are chosen by bits of the code, from the lowest on.
+/// The value of a codebook that a code of 4 bits stands for, f32. The values are bytes of four words: the code's upper bits choose the
+/// word, the lower ones how far the byte is shifted to the word's top, where its sign is.
 Expr chosen(const std::vector<float>& table, const Expr& code) {
-  std::vector<Expr> values;
-  for (float v : table) values.push_back(constant(v, f32));
-  for (uint32_t bit = 1; values.size() > 1; bit <<= 1) {
-    Expr is_odd = ne(call(u32, "tir.bitwise_and", {code, u32c(bit)}), u32c(0));
-    std::vector<Expr> half;
-    for (size_t i = 0; i < values.size(); i += 2) half.push_back(select(is_odd, values[i + 1], values[i]));
-    values = std::move(half);
-  }
-  return values.front();
+  auto bits = [&](const char* op, const Expr& a, uint32_t b) { return call(u32, op, {a, u32c(b)}); };
+  auto has = [&](uint32_t bit) { return ne(bits("tir.bitwise_and", code, bit), u32c(0)); };
+  auto word = [&](size_t first) {
+    uint32_t bytes = 0;
+    for (size_t i = 0; i < 4; ++i) bytes = bytes << 8 | static_cast<uint8_t>(static_cast<int8_t>(table[first + i]));
+    return u32c(bytes);
+  };
+  Expr four = select(has(8), select(has(4), word(12), word(8)), select(has(4), word(4), word(0)));
+  Expr shift = bits("tir.bitwise_and", bits("tir.shift_left", code, 3), 24);
+  Expr at_top = call(i32, "tir.reinterpret", {call(u32, "tir.shift_left", {four, shift})});
+  return cast_to(f32, call(i32, "tir.shift_right", {at_top, int_imm(24, i32)}));
 }
 
 /// The value of an 8-bit float, f32. As float16 it has the same sign, exponent and mantissa: e5m2 is its upper byte; of e4m3

@@ -7,10 +7,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "codegen/run_kernel.h"
 #include "frontend/hf_config.h"
 #include "frontend/stored_quantization.h"
 #include "llm/open.h"
 #include "llm/program.h"
+#include "llm/quantized_ops.h"
 #include "reference_data.h"
 #include "temp_folder.h"
 
@@ -224,6 +226,24 @@ TEST(StoredCodes, ValuesOfSmallFloats) {
   EXPECT_EQ(e5m2[0x04], 0x1p-14f);
   EXPECT_EQ(e5m2[0x81], -0x1p-16f);
   EXPECT_EQ(e5m2[0x3c], 1);
+}
+
+// The kernels make codes the values that ggml's tables have (kvalues_iq4nl, kvalues_mxfp4 of ggml-common.h).
+TEST(StoredCodes, KernelsOfTables) {
+  const std::vector<float> nl4 = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113},
+                           fp4 = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+  for (const auto& [codebook, expected] : {std::pair{Codebook::nl4, nl4}, {Codebook::fp4, fp4}}) {
+    IntegerFormat format = mxfp4_format();
+    format.codebook = codebook;
+    for (const target::CpuLevel* level : target::host_levels()) {
+      codegen::Data<uint32_t> codes(2);
+      codes[0] = 0x76543210, codes[1] = 0xfedcba98;
+      codegen::Data<float> out(16);
+      ASSERT_EQ(codegen::run_kernel(dequantize_function(format, 1, 16, false, f32), *level, {codes.raw(), out.raw()}),
+                0);
+      EXPECT_EQ(std::vector<float>(out.memory, out.memory + 16), expected) << level->name;
+    }
+  }
 }
 
 // What the file asks of activations is said, and is no part of what runs.
