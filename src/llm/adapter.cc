@@ -1,11 +1,13 @@
 #include "llm/adapter.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "engine/tokenizer/regex.h"
 
 namespace sator::llm {
 
@@ -68,6 +70,72 @@ void require_plain(const JsonAt& config) {
   });
 }
 
+/// Where an expression, written for Python's `re`, matches a layer's name from its beginning.
+std::optional<std::pair<size_t, size_t>> match_of(const JsonAt& at, const std::string& expression,
+                                                  const std::string& layer) {
+  try {
+    return Regex::of_rust("\\A" + expression).find(layer, 0);
+  } catch (const Error& e) {
+    at.fail(text("cannot be read as a regular expression: ", e.reason.what),
+            "what Python's expressions and Rust's have in common",
+            "name the layers in a list");
+  }
+}
+
+std::vector<JsonAt> elements_of(const JsonAt& at) {
+  std::vector<JsonAt> out;
+  if (at.is_array())
+    at.each([&](const JsonAt& element) { out.push_back(element); });
+  else
+    out.push_back(at);
+  return out;
+}
+
+/// Whether the key names the layer: an expression for its whole name, or a list of last parts.
+bool names_layer(const JsonAt& at, const std::string& layer) {
+  if (at.is_string()) return match_of(at, text("(?:", at.string(), ")\\z"), layer).has_value();
+  return std::ranges::any_of(elements_of(at), [&](const JsonAt& element) {
+    return layer == element.string() || layer.ends_with("." + element.string());
+  });
+}
+
+/// The number of the block that the layer is in: the first behind two parts of its name, or behind one that layers_pattern names.
+std::optional<int64_t> block_of(const JsonAt& config, const std::string& layer) {
+  std::vector<std::string> patterns;
+  const std::optional<JsonAt> given = config.find("layers_pattern");
+  if (given)
+    for (const JsonAt& element : elements_of(*given))
+      if (!element.string().empty()) patterns.push_back(element.string());
+  if (patterns.empty()) patterns.emplace_back("[^.]*");
+  for (const std::string& pattern : patterns) {
+    const auto found = match_of(given.value_or(config), text(".*?\\.(?:", pattern, ")\\.[0-9]+\\."), layer);
+    if (!found) continue;
+    const size_t end = found->second - 1, begin = layer.rfind('.', end - 1) + 1;
+    int64_t number = -1;
+    std::from_chars(layer.data() + begin, layer.data() + end, number);
+    return number;
+  }
+  return {};
+}
+
+/// Why PEFT would give the layer no factors; nothing if it would. Source: PEFT's check_target_module_exists.
+std::optional<std::string> why_untargeted(const JsonAt& config, const std::string& layer, const std::string& head) {
+  if (auto at = config.find("exclude_modules"); at && names_layer(*at, layer)) return "exclude_modules leaves it out";
+  const auto targets = config.find("target_modules");
+  if (!targets) return {};
+  if (targets->is_string() && lower_case(targets->string()) == "all-linear") {
+    if (layer == head) return "all-linear is all linear layers but the head";
+    return {};
+  }
+  if (!names_layer(*targets, layer)) return "target_modules does not name it";
+  const auto blocks = config.find("layers_to_transform");
+  if (targets->is_string() || !blocks || blocks->json().empty()) return {};
+  const std::optional<int64_t> block = block_of(config, layer);
+  const bool listed = block && std::ranges::any_of(elements_of(*blocks),
+                                                   [&](const JsonAt& element) { return element.integer() == *block; });
+  return listed ? std::nullopt : std::optional<std::string>("layers_to_transform does not list its block");
+}
+
 }  // namespace
 
 Adapter Adapter::open(const fs::path& folder) {
@@ -78,8 +146,8 @@ Adapter Adapter::open(const fs::path& folder) {
     fail({.what = text(folder.string(), " holds no adapter"),
           .needs = text(kConfig, " and ", kWeights, ", as PEFT saves them"),
           .hint = "check the path"});
-  const Json tree = parse_json(read_regular_file(file), file.string());
-  const JsonAt config(tree, file.string());
+  out.config_ = std::make_shared<const Json>(parse_json(read_regular_file(file), file.string()));
+  const JsonAt config(*out.config_, file.string());
   require_plain(config);
   out.alpha_ = config.at("lora_alpha").number();
   if (config.find("r")) out.rank_ = config.at("r").integer(1);
@@ -111,7 +179,12 @@ Adapter Adapter::open(const fs::path& folder) {
 std::vector<fs::path> Adapter::paths() const { return {folder_ / kConfig, folder_ / kWeights}; }
 
 void Adapter::add_to(Checkpoint& checkpoint, const TensorNames& names) const {
+  const JsonAt config(*config_, (folder_ / kConfig).string());
   for (const auto& [layer, pair] : layers_) {
+    if (const std::optional<std::string> why = why_untargeted(config, layer, names.head))
+      fail({.what = text((folder_ / kWeights).string(), " holds factors of ", layer, ", and ", *why),
+            .needs = text("factors of the layers that ", kConfig, " gives them: PEFT leaves the others out"),
+            .hint = "add the layer there if it was trained; else take its factors out of the file"});
     const std::string name = layer + ".weight";
     if (layer == names.head && !checkpoint.find(name))
       fail({.what = text("the adapter changes ", layer, ", which is this model's embedding too"),

@@ -14,7 +14,8 @@ class Adapter {
 
   /// Puts W + s B A in the place of each weight W that the adapter names: s = alpha / r, or alpha / sqrt(r) with rslora.
   ///   names  of the model's tensors: which layers hold their weight [in, out], which is the head
-  /// Errors: the checkpoint has no such weight, has it as codes, or in another shape; the head is the embedding.
+  /// Errors: adapter_config.json does not give the layer factors (target_modules, exclude_modules, layers_to_transform); the
+  /// checkpoint has no such weight, has it as codes, or in another shape; the head is the embedding.
   /// Source: Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021, section 4.1.
   void add_to(Checkpoint& checkpoint, const TensorNames& names) const;
   /// The files that it lies in.
@@ -25,6 +26,7 @@ class Adapter {
     const SafeTensor *a = nullptr, *b = nullptr;  ///< [r, in], [out, r]
   };
   fs::path folder_;
+  std::shared_ptr<const Json> config_;
   std::shared_ptr<const SafeTensors> tensors_;
   std::map<std::string, Pair> layers_;  ///< "model.layers.0.self_attn.q_proj"
   double alpha_ = 0;

@@ -293,6 +293,45 @@ TEST(Model, AdaptersOfAnotherKindAreRefused) {
             std::string::npos);
 }
 
+// The file has factors of q_proj, v_proj and down_proj of two layers. Which of them PEFT takes, its check_target_module_exists says.
+TEST(Model, FactorsThatTheAdaptersConfigurationLeavesOutAreRefused) {
+  TempFolder folder;
+  const fs::path from = reference_model("quantized/adapter-llama"), model = reference_model("tiny/llama-a");
+  fs::copy(from, folder.path(), fs::copy_options::recursive);
+  auto error_with = [&](const Json& changes) {
+    Json config = Json::parse(read_file(from / "adapter_config.json"));
+    config.update(changes);
+    write_file(folder.path() / "adapter_config.json", config.dump());
+    return error_of([&] { open_model(model, {.adapter = folder.path()}); });
+  };
+  auto expect_refused = [&](const Json& changes, const std::string& layer, const std::string& why) {
+    const std::string error = error_with(changes);
+    EXPECT_NE(error.find(text("holds factors of ", layer, ", and ", why)), std::string::npos) << changes << error;
+  };
+  const std::string first = "model.layers.0.", second = "model.layers.1.";
+  expect_refused(
+      {{"target_modules", {"q_proj", "v_proj"}}}, first + "mlp.down_proj", "target_modules does not name it");
+  expect_refused({{"target_modules", {"q_proj", "v_proj", "own_proj"}}}, first + "mlp.down_proj", "target_modules");
+  expect_refused({{"target_modules", ".*(q_proj|v_proj)"}}, first + "mlp.down_proj", "target_modules");
+  expect_refused({{"target_modules", ".*(q_proj|v_proj|down)"}}, first + "mlp.down_proj", "target_modules");
+  expect_refused({{"target_modules", "(q_proj|v_proj|down_proj)"}}, first + "mlp.down_proj", "target_modules");
+  expect_refused({{"exclude_modules", {"v_proj"}}}, first + "self_attn.v_proj", "exclude_modules leaves it out");
+  expect_refused({{"exclude_modules", ".*\\.1\\.mlp.*"}}, second + "mlp.down_proj", "exclude_modules");
+  expect_refused({{"layers_to_transform", 0}}, second + "mlp.down_proj", "layers_to_transform does not list its block");
+  expect_refused({{"layers_to_transform", {1, 2}}}, first + "mlp.down_proj", "layers_to_transform");
+  expect_refused(
+      {{"layers_to_transform", {0, 1}}, {"layers_pattern", "h"}}, first + "mlp.down_proj", "layers_to_transform");
+  EXPECT_NE(error_with({{"target_modules", "("}}).find("cannot be read as a regular expression"), std::string::npos);
+  for (const Json& changes : {Json{{"target_modules", "all-linear"}},
+                              Json{{"target_modules", nullptr}},
+                              Json{{"target_modules", {"self_attn.q_proj", "v_proj", "mlp.down_proj"}}},
+                              Json{{"target_modules", "^model\\.layers\\.(\\d{1,})\\.(?!other).*_proj$"}},
+                              Json{{"exclude_modules", {"proj"}}},
+                              Json{{"layers_to_transform", {0, 1}}},
+                              Json{{"layers_to_transform", {0, 1}}, {"layers_pattern", {"h", "layers"}}}})
+    EXPECT_EQ(error_with(changes), "") << changes;
+}
+
 // Sizes as the makers state them: every tensor of a family is there once, in its shape.
 TEST(Model, ParametersOfPublishedModels) {
   struct Row {
