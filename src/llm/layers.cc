@@ -105,9 +105,17 @@ RExpr Layers::parameter(ParamSpec spec) {
   return value;
 }
 
+/// The dtype that holds the tensors of one parameter as they are.
+static DType dtype_of_all(const Scheme& scheme, const std::vector<std::string>& tensors) {
+  const DType first = plain_dtype(scheme, tensors.front());
+  const bool alike =
+      std::ranges::all_of(tensors, [&](const std::string& t) { return plain_dtype(scheme, t) == first; });
+  return alike ? first : f32;
+}
+
 RExpr Layers::plain(const std::string& name, const WeightSource& source, const runtime::Dims& shape, bool is_table,
                     double read_share) {
-  const DType dtype = plain_dtype(scheme_, source.tensors.front());
+  const DType dtype = dtype_of_all(scheme_, source.tensors);
   return parameter(
       {.name = name, .shape = shape, .dtype = dtype, .source = source, .is_table = is_table, .read_share = read_share});
 }
@@ -222,7 +230,7 @@ std::optional<IntegerFormat> Layers::format_of(const std::string& tensor, const 
 
 std::vector<size_t> Layers::joined(const Weight& weight) const {
   auto dtype_of = [&](size_t i) {
-    return plain_dtype(scheme_, of_experts({weight.tensors[i]}, weight.experts.count).front());
+    return dtype_of_all(scheme_, of_experts({weight.tensors[i]}, weight.experts.count));
   };
   std::vector<size_t> ends;
   for (size_t i = 1; i <= weight.tensors.size(); ++i) {

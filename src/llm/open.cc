@@ -509,19 +509,27 @@ ModelConfig config_of(const fs::path& folder) {
   return config;
 }
 
-/// Of a checkpoint of floats: as they are where all have one dtype, which halves the bytes of 16-bit ones and changes no value,
-/// else as float32. Without weights config.json says what they will be.
+/// Of a checkpoint of floats: each as it is, which changes no value. Without weights config.json says what they will be.
 static Scheme exact_scheme(const fs::path& folder) {
   const ModelConfig config = read_model_config(folder);
+  auto scheme_of = [](DType dtype) { return dtype == f16 ? "f16" : dtype == bf16 ? "bf16" : "f32"; };
   DType dtype = config.dtype;
+  std::set<std::string> schemes;
+  auto stored = std::make_shared<StoredFormats>();
   if (SafeTensors::are_in(folder)) {
     const Checkpoint checkpoint = Checkpoint::open(folder, config);
-    std::set<std::string> dtypes;
-    for (const StoredWeight& w : checkpoint.weights())
-      if (!follows_from_config(w.name)) dtypes.insert((dtype = w.dtype).name());
-    if (dtypes.size() != 1) dtype = f32;
+    for (const StoredWeight& w : checkpoint.weights()) {
+      if (follows_from_config(w.name) || !is_storage_dtype(w.dtype)) continue;
+      schemes.insert(scheme_of(dtype = w.dtype));
+      stored->plain.emplace(bare_name(w.name), w.dtype);
+    }
   }
-  Scheme scheme = parse_scheme(dtype == f16 ? "f16" : dtype == bf16 ? "bf16" : "f32");
+  if (schemes.size() > 1)
+    return {.name = join(std::vector(schemes.begin(), schemes.end()), "+"),
+            .storage = f32,
+            .stored = std::move(stored),
+            .is_exact = true};
+  Scheme scheme = parse_scheme(scheme_of(dtype));
   scheme.is_exact = true;
   return scheme;
 }

@@ -364,6 +364,7 @@ static std::string describe(const ActivationFormat& a, bool of_inputs) {
 
 std::string describe(const Scheme& s) {
   std::vector<std::string> parts;
+  if (s.stored && s.stored->codes.empty()) return "the floats of the checkpoint as they are";
   if (s.stored)
     return text("the codes of the checkpoint as they are, ",
                 s.stored->codes.size(),

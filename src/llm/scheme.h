@@ -109,7 +109,7 @@ struct Scheme {
   std::string remark = {};
   /// Every tensor as the checkpoint has it, in place of the formats above; null: as these say.
   std::shared_ptr<const StoredFormats> stored;
-  /// Nothing was asked for: `storage` is what the checkpoint's floats are, so that no value is rounded, nor are keys and values.
+  /// Nothing was asked for: `storage`, or `stored`, is what the checkpoint's floats are, so that no value is rounded, nor are keys and values.
   bool is_exact = false;
 
   bool needs_calibration() const { return activation && activation->is_static(); }
