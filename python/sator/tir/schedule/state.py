@@ -91,6 +91,7 @@ def _with_names(stmt, reuse):
         return changed(inside) or inside
     return tir.stmt_functor.ir_transform(stmt, None, changed, ["tir.Block"])
 
+
 def _statements(func):
     """Pairs of a statement and the one around it."""
     out, above = [], {}
