@@ -397,6 +397,21 @@ class Sizes(unittest.TestCase):
         found = [[gv.name_hint for gv in group] for group in analysis.detect_recursion(Calls)]
         self.assertEqual(sorted(found), [["a", "b"], ["c"]])
 
+    def test_sizes_that_struct_info_tells(self):
+        """A number's value tells a size as an extent does; functions tell those of what they take and give."""
+        n, m = tir.Var("n", "int64"), tir.Var("m", "int64")
+        number, product, tensor = relax.PrimStructInfo(value=n), relax.TensorStructInfo([n * m], "float32"), relax.TensorStructInfo([m, n], "float32")
+        definable, used = relax.analysis.definable_tir_vars_in_struct_info, relax.analysis.tir_vars_in_struct_info
+        for info, tells, uses in ((number, [n], [n]), (product, [], [n, m]), (tensor, [m, n], [m, n]),
+                                  (relax.FuncStructInfo([product, number], tensor), [n, m], [n, m])):
+            self.assertEqual(([v.name for v in definable(info)], [v.name for v in used(info)]), ([v.name for v in tells], [v.name for v in uses]))
+        x, bb = relax.Var("x", product), relax.BlockBuilder()
+        with bb.function("main", [relax.Var("n", number), relax.Var("m", relax.PrimStructInfo(value=m)), x]):
+            bb.emit_func_output(relax.op.reshape(x, [n, m]))
+        func = bb.get()["main"]
+        self.assertEqual({v.name for v in relax.analysis.defined_symbolic_vars(func)}, {"n", "m"})
+        self.assertEqual(relax.analysis.free_symbolic_vars(func), [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -41,7 +41,7 @@ def erase_to_well_defined(sinfo, shape_var_map=None, var_map=None):
 
 def tir_vars_in_struct_info(sinfo):
     """The symbolic sizes that occur in it, each once, in order."""
-    return _core.vars_of_info(sinfo)
+    return list(dict.fromkeys(v for info in _with_functions(sinfo) for v in _core.vars_of_info(info)))
 
 
 def derive_call_ret_struct_info(func_sinfo, call, ctx=None):
@@ -252,22 +252,13 @@ def has_reshape_pattern(func):
 
 
 def definable_tir_vars_in_struct_info(sinfo):
-    """The sizes that a value of this struct info tells: those that stand alone as an extent."""
-    from sator import tir
+    """The sizes that a value of this struct info tells: those that stand alone as an extent, or as a number's value."""
+    return list(dict.fromkeys(v for info in _with_functions(sinfo) for v in _core.definable_vars(info)))
 
-    out = []
 
-    def collect(node):
-        values = node if isinstance(node, (list, tuple)) else []
-        for v in values:
-            if isinstance(v, tir.Var) and v not in out:
-                out.append(v)
-
-    for shape in _found(sinfo, R.ShapeExpr):
-        collect(shape.values)
-    for shape in _found(sinfo, R.ShapeStructInfo):
-        collect(shape.values or [])
-    return out
+def _with_functions(sinfo):
+    """Struct info, and what the functions in it take and give."""
+    return [sinfo, *(info for f in _found(sinfo, R.FuncStructInfo) for info in (*(f.params or ()), f.ret) if info is not None)]
 
 
 def _sizes_in(node):
