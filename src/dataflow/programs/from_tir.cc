@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "dataflow/programs/bound_statements.h"
+#include "dataflow/programs/lets.h"
 #include "dataflow/programs/packed_codes.h"
 #include "dataflow/programs/row_groups.h"
 #include "dataflow/programs/stated_mapping.h"
@@ -144,10 +145,10 @@ class ProgramReader {
         [&](const tir::LetStmt& n) {
           note_calls(n.value, true);
           const size_t named = lets_.size();
-          scope.bind(n.var, named_value(with_lets(n.value, scope), scope), scope.values);
+          scope.bind(n.var, lets_.add(with_lets(n.value, scope), scope), scope.values);
           visit(n.body, scope);
           scope.unbind(n.var);
-          lets_.resize(named);
+          lets_.leave(named);
         },
         [&](const tir::AttrStmt& n) {
           const auto* axis = n.node ? n.node.as<tir::ThreadAxis>() : nullptr;
@@ -185,36 +186,7 @@ class ProgramReader {
   /// The expression with the values of what let and blocks name, but for functions of the loops.
   Expr with_lets(const Expr& e, const Scope& scope) {
     return transform(substitute(e, scope.looked_up),
-                     [&](const Let& n) -> Expr { return substitute(n.body, {{n.var, named_value(n.value, scope)}}); });
-  }
-
-  /// A value that a let names, computed once per iteration of the loops around it.
-  struct NamedValue {
-    Expr value;
-    size_t loops, guards;  ///< around it
-    bool counted = false;
-  };
-  const Expr& named_value(const Expr& value, const Scope& scope) {
-    lets_.push_back({value, scope.loops.size(), scope.domain.guards.size()});
-    return value;
-  }
-
-  /// How often each named value is to be counted per instance of a statement in this scope: as a part of one in loops inside of the
-  /// let; not again after a statement that always runs.
-  NamedValues named_values(const Scope& scope) const {
-    NamedValues out;
-    for (const NamedValue& let : lets_) {
-      double times = let.counted ? 0 : 1;
-      if (let.guards == scope.domain.guards.size())
-        for (size_t l = let.loops; l < scope.loops.size(); ++l)
-          times /= static_cast<double>(std::max<int64_t>(1, scope.domain.extent[l]));
-      out.times.emplace(let.value, times);
-    }
-    return out;
-  }
-  void note_counted(const NamedValues& left, const Scope& scope) {
-    for (NamedValue& let : lets_)
-      if (let.guards == scope.domain.guards.size() && left.times.at(let.value) == 0) let.counted = true;
+                     [&](const Let& n) -> Expr { return substitute(n.body, {{n.var, lets_.add(n.value, scope)}}); });
   }
 
   /// Says which calls do what nobody knows.
@@ -314,7 +286,7 @@ class ProgramReader {
     const Expr condition = with_lets(stated, scope);
     note_calls(condition, true);
     in_cases(condition, outcome, scope, then);
-    lets_.resize(named);
+    lets_.leave(named);
   }
   template <class Then>
   void in_cases(const Expr& condition, bool outcome, Scope& scope, Then then) {
@@ -349,7 +321,7 @@ class ProgramReader {
     if (const int lanes = lanes_of_ramps(stated); lanes > 1) return add_vector(stated, lanes, scope);
     const size_t named = lets_.size();
     add_element(stated, scope);
-    lets_.resize(named);
+    lets_.leave(named);
   }
 
   /// Elements that the store of a vector writes, side by side or strided; 1 where it writes one.
@@ -425,7 +397,7 @@ class ProgramReader {
     for (const std::vector<Place>* places : {&reads, &asked, &lookups})
       for (const Place& p : *places) add_access(work, Role::read, p);
     add_access(work, Role::write, target);
-    NamedValues named = named_values(scope);
+    NamedValues named = lets_.in(scope);
     const Arithmetic arithmetic = arithmetic_of(n, scope.values, named);
     work.multiply_accumulate = arithmetic.multiply_accumulate;
     work.vector_ops = arithmetic.operations;
@@ -445,7 +417,7 @@ class ProgramReader {
       work.vector_work = VectorWork::rescale;
     }
     for (const Expr& c : scope.conditions) work.vector_ops += operations_of(c, scope.values, named);
-    note_counted(named, scope);
+    lets_.note_counted(named, scope);
     out_.kernel.work.push_back(std::move(work));
     around_.push_back({scope.loops, scope.annotations});
   }
@@ -637,7 +609,7 @@ class ProgramReader {
   std::map<BufferRef, std::string> names_;
   std::map<std::string, BufferRef> buffers_;
   std::vector<Copy> copies_;
-  std::vector<NamedValue> lets_;  // around what is visited
+  Lets lets_;  // around what is visited
   std::string block_;
 };
 
