@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -11,10 +12,54 @@ namespace {
 
 constexpr size_t kMaxDepth = 128;
 
+/// 10^n, 0 <= n <= 308, the nearest double.
+double power_of_ten(int64_t n) {
+  const std::string digits = text("1e", n);
+  double power = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), power);
+  return power;
+}
+
+/// The number as Decimals::serde says.
+///   number  well-formed JSON
+double serde_double(std::string_view number) {
+  constexpr int64_t kMostPower = 308;
+  const bool negative = number.starts_with('-');
+  uint64_t digits = 0;
+  int64_t exponent = 0;
+  bool in_fraction = false,
+       is_full = false;  // full: what does not fit 64 bits is left out, from there to the part's end
+  size_t at = negative ? 1 : 0;
+  for (; at < number.size() && number[at] != 'e' && number[at] != 'E'; ++at) {
+    if (number[at] == '.') {
+      in_fraction = true, is_full = false;
+      continue;
+    }
+    const auto digit = static_cast<uint64_t>(number[at] - '0');
+    is_full |= digits > (UINT64_MAX - digit) / 10;
+    if (!is_full) digits = digits * 10 + digit;
+    if (is_full != in_fraction) exponent += is_full ? 1 : -1;
+  }
+  if (at < number.size()) {
+    std::string_view rest = number.substr(at + 1);  // behind the e
+    if (rest.starts_with('+')) rest.remove_prefix(1);
+    int32_t given = 0;
+    if (std::from_chars(rest.data(), rest.data() + rest.size(), given).ec != std::errc())
+      given = rest.starts_with('-') ? -INT32_MAX : INT32_MAX;
+    exponent += given;
+  }
+  auto value = static_cast<double>(digits);
+  for (; exponent < -kMostPower && value != 0; exponent += kMostPower) value /= power_of_ten(kMostPower);
+  if (exponent > kMostPower && value != 0) return HUGE_VAL;
+  if (value != 0) value = exponent < 0 ? value / power_of_ten(-exponent) : value * power_of_ten(exponent);
+  return negative ? -value : value;
+}
+
 /// Builds the tree from nlohmann's events; its own builder neither limits the depth nor sees duplicate names.
 class TreeBuilder final : public nlohmann::json_sax<Json> {
  public:
-  TreeBuilder(std::string_view source, DuplicateNames duplicates) : source_(source), duplicates_(duplicates) {}
+  TreeBuilder(std::string_view source, DuplicateNames duplicates, Decimals decimals)
+      : source_(source), duplicates_(duplicates), decimals_(decimals) {}
 
   Json take() { return std::move(root_); }
 
@@ -23,6 +68,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   bool number_integer(number_integer_t v) override { return leaf(v); }
   bool number_unsigned(number_unsigned_t v) override { return leaf(v); }
   bool number_float(number_float_t v, const string_t& digits) override {
+    if (decimals_ == Decimals::serde) v = serde_double(digits);
     if (!std::isfinite(v))
       fail({.what = text(source_, ": the number ", digits, " is beyond a double"), .needs = "finite numbers"});
     return leaf(v);
@@ -79,6 +125,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
 
   std::string source_;
   DuplicateNames duplicates_;
+  Decimals decimals_;
   Json root_;
   std::vector<Json*> open_;
   Json* slot_ = nullptr;
@@ -100,8 +147,8 @@ std::string described(const Json& value) {
 
 }  // namespace
 
-Json parse_json(std::string_view json, std::string_view source, DuplicateNames duplicates) {
-  TreeBuilder builder(source, duplicates);
+Json parse_json(std::string_view json, std::string_view source, DuplicateNames duplicates, Decimals decimals) {
+  TreeBuilder builder(source, duplicates, decimals);
   Json::sax_parse(json.begin(), json.end(), &builder);
   return builder.take();
 }

@@ -142,6 +142,25 @@ Json byte_tokenizer() {
           {"decoder", level}};
 }
 
+// Scores in proportion to the lengths: the last bits of the sums decide, and so does how the scores were read. The ids are those of
+// `tokenizers` 0.23; with scores read exactly, all but the first would be others.
+TEST(Tokenizer, SumsOfUnigramScoresThatAreNearlyEqual) {
+  const Tokenizer tokenizer =
+      Tokenizer::from_json(R"({"model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0],
+      ["a", -1.2687284882248024], ["aa", -2.537456976449605], ["aaa", -3.8061854646744075], ["aaaa", -5.07491395289921],
+      ["aaaaa", -6.343642441124012], ["aaaaaa", -7.612370929348815], ["aaaaaaa", -8.881099417573617],
+      ["aaaaaaaa", -10.14982790579842]]}})");
+  const std::pair<size_t, std::vector<int32_t>> rows[] = {{10, {2, 8}},
+                                                          {11, {3, 8}},
+                                                          {12, {1, 8, 3}},
+                                                          {19, {3, 8, 8}},
+                                                          {20, {1, 8, 3, 8}},
+                                                          {24, {3, 8, 8, 5}},
+                                                          {25, {1, 8, 3, 8, 5}},
+                                                          {27, {3, 8, 8, 8}}};
+  for (const auto& [length, ids] : rows) EXPECT_EQ(tokenizer.encode(std::string(length, 'a')), ids) << length;
+}
+
 TEST(Tokenizer, BytesThatAreNoUtf8) {
   Tokenizer tokenizer = Tokenizer::from_json(byte_tokenizer().dump());
   auto lossy = [&](std::string_view bytes) { return tokenizer.decode(tokenizer.encode(bytes)); };

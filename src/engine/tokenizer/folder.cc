@@ -286,8 +286,8 @@ std::optional<fs::path> file_with(const fs::path& folder, std::string_view exten
 std::shared_ptr<Tokenizer::Parts> read_folder(const fs::path& folder, const Settings& settings) {
   const fs::path json = folder / "tokenizer.json", model = folder / "tokenizer.model";
   if (fs::exists(json))
-    return read_tokenizer_parts(parse_json(read_regular_file(json), json.string(), DuplicateNames::last_wins),
-                                json.string());
+    return read_tokenizer_parts(
+        parse_json(read_regular_file(json), json.string(), DuplicateNames::last_wins, Decimals::serde), json.string());
   if (fs::exists(folder / "vocab.json") && fs::exists(folder / "merges.txt"))
     return read_tokenizer_parts(from_vocab_and_merges(folder, settings.tree),
                                 (folder / "vocab.json and merges.txt").string());

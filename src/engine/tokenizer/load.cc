@@ -107,7 +107,7 @@ std::shared_ptr<Tokenizer::Parts> read_tokenizer_parts(const Json& tree, std::st
 }
 
 Tokenizer Tokenizer::from_json(std::string_view json, std::string_view source) {
-  return Tokenizer(read_tokenizer_parts(parse_json(json, source, DuplicateNames::last_wins), source));
+  return Tokenizer(read_tokenizer_parts(parse_json(json, source, DuplicateNames::last_wins, Decimals::serde), source));
 }
 
 Tokenizer Tokenizer::from_tree(const Json& tree, std::string_view source, std::optional<int32_t> bos,
