@@ -85,7 +85,7 @@ void run(const FmtArguments& a, Streams& io) {
   if (a.in_place && a.file == "-")
     fail({.what = "-i rewrites a file, and standard input is none", .needs = "a file", .hint = "leave -i out"});
   const std::string name = a.file == "-" ? "standard input" : a.file;
-  const std::string given = a.file == "-" ? std::string{std::istreambuf_iterator<char>(io.in), {}} : read_file(a.file);
+  const std::string given = read_program_text(a.file, io.in);
   const script::Source source(given, name);
   const std::vector<script::Token> tokens = script::tokenize(source);
   if (!a.upgrade && a.style == "v0.17") require_own_spellings(source, tokens);

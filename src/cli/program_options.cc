@@ -2,11 +2,11 @@
 
 #include <charconv>
 #include <istream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/file.h"
+#include "engine/prompt.h"
 #include "ir/visit.h"
 #include "relax/nodes.h"
 #include "relax/parse.h"
@@ -14,9 +14,13 @@
 
 namespace sator::cli {
 
+std::string read_program_text(const std::string& file, std::istream& in) {
+  if (file != "-") return read_file(file);
+  return read_text(in, "standard input", "a program in TVMScript; a longer one from a file of its own", "");
+}
+
 ModuleRef read_program(const std::string& file, std::istream& in) {
-  if (file != "-") return relax::parse_program(read_file(file), file);
-  return relax::parse_program({std::istreambuf_iterator<char>(in), {}}, "standard input");
+  return relax::parse_program(read_program_text(file, in), file == "-" ? "standard input" : file);
 }
 
 bool each_pass_of(bool given, const std::optional<std::string>& debug_dump) {

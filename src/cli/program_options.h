@@ -14,6 +14,9 @@
 
 namespace sator::cli {
 
+/// The text of a file in TVMScript; "-" reads `in`, in which no text of more than kMostTextBytes is taken. Errors: those of reading.
+std::string read_program_text(const std::string& file, std::istream& in);
+
 /// The module of a file in TVMScript; "-" reads `in`. Errors: those of reading and parsing.
 ModuleRef read_program(const std::string& file, std::istream& in);
 

@@ -186,7 +186,10 @@ class Endless : public std::streambuf {
 TEST(CommandTable, NoMoreOfStandardInputIsReadThanATextMayHave) {
   const std::string model = std::string(SATOR_SOURCE_DIR) + "/examples/gpt2-stories";
   for (const auto& args : std::vector<std::vector<std::string>>{{"generate", model, "--prompt", "-"},
-                                                                {"perplexity", model, "--text", "-"}}) {
+                                                                {"perplexity", model, "--text", "-"},
+                                                                {"fmt", "-"},
+                                                                {"opt", "-"},
+                                                                {"build", "-", "-o", "/nowhere/a.so"}}) {
     SCOPED_TRACE(args[0]);
     Endless text;
     std::istream in(&text);
