@@ -367,17 +367,19 @@ MaybeReason schedule_product(Schedule& s, const target::CpuLevel& level) {
     if (MaybeReason reason = not_in_panels(block, columns)) return reason;
   }
   const int64_t bits = plan.operand ? code_bits(s.get(plan.operand)) : 0;
-  if (are_few(most_rows(s, product)) || !columns || *columns % kPanel != 0) {
-    // For few rows the operand is made on the way.
+  const bool few = are_few(most_rows(s, product));
+  if (few || !columns || *columns % kPanel != 0) {
+    // The operand is made on the way.
     const BlockHandle operand = std::exchange(plan.operand, nullptr);
     auto depth = as_int(block.iter_vars[2]->dom->extent);
-    // As many codes as fill whole words: then shifts and words of each are constants.
+    // As many codes as fill whole words: then shifts and words of each are constants. Many rows share the work of making a code, and
+    // written out for every height of their tile the codes would take most of the time of compilation.
     const int64_t whole = bits > 0 ? 32 / std::gcd(bits, int64_t{32}) : 1;
-    if (depth && *depth % whole == 0) plan.k_unroll = whole;
+    if (few && depth && *depth % whole == 0) plan.k_unroll = whole;
     const int64_t shared = operand ? shared_columns(s.get(operand), plan.k_unroll) : 0;
     if (depth && shared > 0 && *depth % shared == 0) plan.k_shared = shared;
   }
-  const bool deep = is_deep(s, plan);
+  const bool deep = bits == 0 && is_deep(s, plan);  // of codes few rows have no parts, and a row's sum has one order
   if (!deep && !are_few(most_rows(s, product))) plan.left = operand_block(s, product, Side::left);
   plan.packs_right = !deep && !plan.operand && !are_few(most_rows(s, product)) && packing_pays(block);
   try {
