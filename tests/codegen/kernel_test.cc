@@ -295,6 +295,37 @@ def f(A: T.Buffer((3, 64), "float32"), a: T.handle, b: T.handle):
   }
 }
 
+// Integers wrap, and an index is what is left of them: 2^30 * 4 is 0, in a let too.
+TEST(Kernel, IndicesOfDataWrapAsTheirCheckDoes) {
+  const tir::PrimFuncRef f = tir::parse_function(R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), ids: T.Buffer((4,), "int32"), B: T.Buffer((8,), "float32")):
+    for i in range(4):
+        with T.block("B"):
+            vi = T.axis.spatial(4, i)
+            t: T.int32 = ids[vi]
+            B[vi] = A[ids[vi] * 4 + vi] + A[t * 4 + 1]
+            B[ids[vi] * 8 // 8 + 4 + vi] = A[ids[vi] * 65536 * 65536 + 2]
+)");
+  Data<float> table(8), out(8);
+  for (size_t k = 0; k < table.size; ++k) table[k] = static_cast<float>(1 << k);
+  Data<int32_t> ids(4);
+  for (const target::CpuLevel* level : target::host_levels()) {
+    Ref<Jit> jit = Jit::create(*level);
+    SatorKernel kernel = jit->add(*passes::lower(f));
+    Ref<runtime::ThreadPool> pool = runtime::ThreadPool::create(1);
+    void* buffers[] = {table.raw(), ids.raw(), out.raw()};
+    ids[0] = 1 << 30, ids[1] = -(1 << 30), ids[2] = INT32_MIN, ids[3] = 0;
+    ASSERT_EQ(kernel(buffers, nullptr, pool->context()), 0) << pool->take_error();
+    for (size_t k = 0; k < 4; ++k) {
+      EXPECT_EQ(out[k], (1 << k) + 2) << level->name;
+      EXPECT_EQ(out[4 + k], 4) << level->name;
+    }
+    ids[3] = 2;
+    EXPECT_NE(kernel(buffers, nullptr, pool->context()), 0);
+  }
+}
+
 // The instruction would end the process on a zero, and on the least number by -1.
 TEST(Kernel, RefusesADivisionByZeroAndWrapsTheLeastByMinusOne) {
   for (const char* kind : {"serial", "parallel", "vectorized"}) {

@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "ir/builtins.h"
@@ -63,7 +64,9 @@ struct Emit {
   std::vector<const Var*> streaming;                       ///< buffers whose stores bypass the caches
   llvm::Value* mask = nullptr;                             ///< the lanes that run; null: all
   bool in_index = false;                                   ///< index arithmetic does not wrap
-  std::vector<Expr> loaded;  ///< elements that were loaded by conditions around the present place
+  std::unordered_set<const Var*> data;                     ///< variables that name what memory holds
+  bool trusts_indices = false;  ///< indices from memory are the runtime's own: their arithmetic does not wrap
+  std::vector<Expr> loaded;     ///< elements that were loaded by conditions around the present place
 
   Emit(llvm::Module& module, const target::CpuLevel& level, AliasScopes& aliases)
       : module(module), llvm(module.getContext()), level(level), aliases(aliases), b(module.getContext()) {}
@@ -86,7 +89,10 @@ llvm::Value* emit_choice(Emit& e, const Expr& by, const Expr& true_value, const 
 /// Whether the arithmetic of indices of a dtype is taken not to overflow; narrower and unsigned numbers wrap around.
 inline bool does_not_wrap(DType dtype) { return dtype.is_int() && dtype.bits >= 32; }
 
-/// An index: its arithmetic does not overflow. `index_of` keeps its dtype, `wide_index_of` gives a scalar one in 64 bits.
+/// Whether an expression depends on what memory holds, and may wrap around therefore.
+bool has_data(const Emit& e, const Expr& expr);
+/// An index: its arithmetic does not overflow, but where it has data (has_data), which wraps as the check of the index has seen it wrap.
+/// `index_of` keeps its dtype, `wide_index_of` gives a scalar one in 64 bits.
 llvm::Value* index_of(Emit& e, const Expr& expr);
 llvm::Value* wide_index_of(Emit& e, const Expr& expr);
 

@@ -245,6 +245,7 @@ llvm::Value* value_of(Emit& e, const Expr& expr) {
       [&](const Call& n) -> llvm::Value* { return emit_call(e, n); },
       [&](const Let& n) -> llvm::Value* {
         bool outer = std::exchange(e.in_index, false);
+        if (has_data(e, n.value)) e.data.insert(n.var.get());
         e.values[n.var.get()] = value_of(e, n.value);
         e.in_index = outer;
         return value_of(e, n.body);
@@ -254,8 +255,19 @@ llvm::Value* value_of(Emit& e, const Expr& expr) {
       [&](const Shuffle& n) -> llvm::Value* { return emit_shuffle(e, n); });
 }
 
+bool has_data(const Emit& e, const Expr& expr) {
+  if (e.trusts_indices) return false;
+  bool found = false;
+  walk(
+      expr,
+      [&](const BufferLoad&) { found = true; },
+      [&](const Call&) { found = true; },
+      [&](const Var& v) { found |= e.data.contains(&v); });
+  return found;
+}
+
 llvm::Value* index_of(Emit& e, const Expr& expr) {
-  bool outer = std::exchange(e.in_index, true);
+  bool outer = std::exchange(e.in_index, !has_data(e, expr));
   llvm::Value* value = value_of(e, expr);
   e.in_index = outer;
   return value;
@@ -274,9 +286,14 @@ llvm::Value* wide_index_of(Emit& e, const Expr& expr) {
     llvm::Value* a = wide_index_of(e, n.a);
     return op(a, wide_index_of(e, n.b));
   };
-  if (const Add* n = expr.as<Add>()) return both(*n, [&](auto* a, auto* b) { return e.b.CreateNSWAdd(a, b); });
-  if (const Sub* n = expr.as<Sub>()) return both(*n, [&](auto* a, auto* b) { return e.b.CreateNSWSub(a, b); });
-  if (const Mul* n = expr.as<Mul>()) return both(*n, [&](auto* a, auto* b) { return e.b.CreateNSWMul(a, b); });
+  // What has data wraps in its own width; what is added to it, which has none, does not.
+  auto may_split = [&](const auto& n) { return !has_data(e, n.a) || !has_data(e, n.b); };
+  if (const Add* n = expr.as<Add>(); n && may_split(*n))
+    return both(*n, [&](auto* a, auto* b) { return e.b.CreateNSWAdd(a, b); });
+  if (const Sub* n = expr.as<Sub>(); n && may_split(*n))
+    return both(*n, [&](auto* a, auto* b) { return e.b.CreateNSWSub(a, b); });
+  if (const Mul* n = expr.as<Mul>(); n && !has_data(e, expr))
+    return both(*n, [&](auto* a, auto* b) { return e.b.CreateNSWMul(a, b); });
   if (const IntImm* n = expr.as<IntImm>()) return e.b.getInt64(static_cast<uint64_t>(n->value));
   return e.b.CreateSExtOrTrunc(index_of(e, expr), i64);
 }

@@ -4,6 +4,7 @@
 
 #include "codegen/emit/emit.h"
 #include "codegen/signature.h"
+#include "passes/lower/lower.h"
 
 namespace sator::codegen {
 
@@ -81,6 +82,7 @@ void emit_kernel(llvm::Module& module, const tir::PrimFunc& func, const std::str
     e.values[v.get()] = scalar(e, invariant(e.b.CreateLoad(e.b.getInt64Ty(), at, v->name)), v->dtype);
     if (v->is_size) e.b.CreateAssumption(e.b.CreateICmpSGE(e.values[v.get()], integer(e, 0, v->dtype)));
   }
+  e.trusts_indices = func.attrs.count(passes::kTrustedIndices) != 0;
   for (const VarRef& v : arguments.offsets) e.values[v.get()] = integer(e, 0, v->dtype);
   for (const auto& [v, stride] : arguments.strides) e.values[v.get()] = value_of(e, stride);
   run(e, func.body);

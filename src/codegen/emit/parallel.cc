@@ -61,6 +61,8 @@ void emit_parallel(Emit& e, const tir::For& loop) {
   inner.in_chunk = true;
   inner.scope_of = e.scope_of;
   inner.streaming = e.streaming;
+  inner.data = e.data;
+  inner.trusts_indices = e.trusts_indices;
   inner.b.SetInsertPoint(llvm::BasicBlock::Create(e.llvm, "entry", chunk));
   llvm::Value* first = nullptr;
   for (size_t i = 0; i < captured.size(); ++i) {

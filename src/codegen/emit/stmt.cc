@@ -191,6 +191,7 @@ void run(Emit& e, const tir::Stmt& stmt) {
       [&](const IfThenElse& n) { emit_if(e, n); },
       [&](const While& n) { emit_while(e, n); },
       [&](const LetStmt& n) {
+        if (has_data(e, n.value)) e.data.insert(n.var.get());
         e.values[n.var.get()] = value_of(e, n.value);
         if (n.var->dtype.is_handle()) e.memory[n.var.get()] = {.base = e.values[n.var.get()]};
         run(e, n.body);
