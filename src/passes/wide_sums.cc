@@ -127,7 +127,8 @@ class Widener {
   Expr in_f32(const Expr& e) const {
     if (!is_narrow(e->dtype)) return cast_to(f32, narrowed(e));
     if (const FloatImm* c = e.as<FloatImm>()) return float_imm(c->value, f32);
-    if (const Cast* c = e.as<Cast>(); c && c->value->dtype == f32) return narrowed(c->value);
+    if (const Cast* c = e.as<Cast>(); c && (c->value->dtype == f32 || c->value->dtype.is_integer()))
+      return cast_to(f32, narrowed(c->value));
     if (const BufferLoad* l = e.as<BufferLoad>())
       if (BufferRef wide = read_wide(l->buffer)) return make<BufferLoad>(wide, l->indices);
     if (const Add* n = e.as<Add>()) return make<Add>(in_f32(n->a), in_f32(n->b));

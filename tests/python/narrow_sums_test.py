@@ -57,6 +57,21 @@ class Sums(unittest.TestCase):
             ones = np.ones((2, 5000), dtype)
             self.assertEqual(run(lambda a, b: op.matmul(a, op.permute_dims(b)), ones, ones)[0, 0], dtype.type(5000))
 
+    def test_counts_are_not_rounded(self):
+        """90,000 is inf in float16; 257 is 256 in bfloat16."""
+        for name, (dtype, step) in TYPES.items():
+            line = (np.arange(257) % 5 + 100).astype(dtype)
+            square = np.full((1, 1, 300, 300), 1.5, dtype)
+            for symbolic in (False, True):
+                for what, formula, x, expected in (
+                        ("mean", lambda a: op.mean(a, axis=None), square, 1.5),
+                        ("mean of 257", lambda a: op.mean(a, axis=None), np.full(257, 3, dtype), 3),
+                        ("variance", lambda a: op.variance(a, axis=None), line, line.astype("float64").var()),
+                        ("pool", lambda a: op.nn.avg_pool2d(a, pool_size=(300, 300)), square, 1.5),
+                        ("adaptive pool", lambda a: op.nn.adaptive_avg_pool2d(a, output_size=(1, 1)), square, 1.5)):
+                    error = np.abs(run(formula, x, symbolic=symbolic).astype("float64") - expected).max()
+                    self.assertLess(error, step * expected, f"{what} of {name}, symbolic: {symbolic}")
+
     def test_truth_values_are_no_numbers(self):
         bits = np.array([True, True, False])
         for formula in (op.sum, lambda a: op.add(a, a)):

@@ -10,6 +10,13 @@ class FunctionName(str):
 
     __slots__ = ()
     name_hint = property(str)
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        return str.__eq__(self, other.name_hint if isinstance(other, _core.relax.GlobalVar) else other)
+
+    def __ne__(self, other):
+        return str.__ne__(self, other.name_hint if isinstance(other, _core.relax.GlobalVar) else other)
 
 
 @extends(_core.ir.IRModule)

@@ -75,6 +75,12 @@ Tensor multiply(const TensorOrScalar& a, const TensorOrScalar& b) {
 Tensor divide(const TensorOrScalar& a, const TensorOrScalar& b) {
   return zip("T_divide", a, b, [](const Expr& x, const Expr& y) { return div(x, y); });
 }
+Expr average(const Expr& total, const Expr& count) {
+  const DType dtype = total->dtype;
+  if (!dtype.is_float()) return cast_to(dtype, div(cast_to(i64, total), cast_to(i64, count)));
+  const auto known = as_int(count);
+  return div(total, known ? constant(static_cast<double>(*known), dtype) : cast_to(dtype, count));
+}
 Tensor exp(const Tensor& x) {
   return map(python_naming(), x, [](const Expr& v) { return math("exp", v); });
 }
@@ -212,7 +218,9 @@ Tensor mean(const Tensor& x, const std::optional<std::vector<int64_t>>& axes, bo
     Expr nan = float_imm(std::numeric_limits<double>::quiet_NaN(), x.dtype());
     return map({.name = "T_divide"}, sum(x, axes, keepdims), [&](const Expr&) { return nan; });
   }
-  if (x.dtype().is_float() || x.dtype().is_bool()) return divide(sum(x, axes, keepdims), count);
+  if (x.dtype().is_float())
+    return zip(
+        "T_divide", sum(x, axes, keepdims), count, [](const Expr& total, const Expr& n) { return average(total, n); });
   // Of integers the whole sum counts, and what is behind the point is cut off; the mean of nothing is 0.
   return cast(divide(sum(cast(x, i64), axes, keepdims), sator::max(cast_to(i64, count), int_imm(1, i64))), x.dtype());
 }

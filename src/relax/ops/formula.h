@@ -31,6 +31,9 @@ te::Tensor add(const TensorOrScalar& a, const TensorOrScalar& b);
 te::Tensor subtract(const TensorOrScalar& a, const TensorOrScalar& b);
 te::Tensor multiply(const TensorOrScalar& a, const TensorOrScalar& b);
 te::Tensor divide(const TensorOrScalar& a, const TensorOrScalar& b);
+/// A sum of so many numbers over how many they are, in the sum's dtype; integers are cut off behind the point. A constant count of half
+/// precision is rounded where it is used, for its sum may be float32 there (passes/wide_sums.h).
+Expr average(const Expr& total, const Expr& count);
 te::Tensor exp(const te::Tensor& x);
 te::Tensor sqrt(const te::Tensor& x);
 te::Tensor cast(const te::Tensor& x, DType dtype, const te::Naming& naming = python_naming());

@@ -128,7 +128,7 @@ Tensor compute_pool(const PoolAttrs<N>& a, const TeInputs& in) {
       Expr skipped = max(div(dim(dilation - 1) - first, dim(dilation)), dim(0));
       count = count * (div(last - (first + skipped * dilation), dim(dilation)) + 1);
     }
-    return div(total(i), a.count_include_pad ? count : max(count, dim(1)));
+    return average(total(i), a.count_include_pad ? count : max(count, dim(1)));
   });
 }
 
@@ -217,7 +217,7 @@ Tensor compute_adaptive(const AdaptivePoolAttrs<N>& a, const TeInputs& in) {
           if (dims[k] < 0) continue;
           count = count * (even(k) ? floordiv(x.shape()[k], shape[k]) : end(k, i[k]) - start(k, i[k]));
         }
-        return div(total(i), cast_to(x.dtype(), arith.simplify(count)));
+        return average(total(i), arith.simplify(count));
       });
 }
 
