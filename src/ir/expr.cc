@@ -4,6 +4,7 @@
 
 #include "base/float16.h"
 #include "base/float8.h"
+#include "ir/float_to_int.h"
 
 namespace sator {
 
@@ -305,8 +306,7 @@ Expr cast_to(DType dtype, Expr value) {
       // A narrower constant keeps its decimal value, as the text of a program shows it; it is rounded where it is used.
       if (dtype.is_float())
         return float_imm(dtype.bits > f->dtype.bits ? rounded(f->value, f->dtype) : f->value, dtype);
-      if (dtype.is_integer() && std::fabs(f->value) < 0x1p62)
-        return int_imm(wrapped(static_cast<int64_t>(f->value), dtype), dtype);
+      if (dtype.is_integer()) return int_imm(float_to_int(f->value, dtype), dtype);
     }
   } else if (value->dtype.lanes == 1 && dtype.lanes > 1) {
     return make<Broadcast>(cast_to(dtype.element(), value), dtype.all_lanes());

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ir/float_to_int.h"
 #include "tir/interp_machine.h"
 #include "tir/print.h"
 
@@ -124,17 +125,6 @@ Int comparison(Value a, Value b, Test test) {
   return int_code([a = std::move(a.i), b = std::move(b.i), test](Machine& m, int l) -> int64_t {
     return test(a->eval(m, l), b->eval(m, l));
   });
-}
-
-/// NaN becomes 0, what is too large the nearest integer of the dtype.
-int64_t to_integer(double v, DType d) {
-  if (std::isnan(v)) return 0;
-  v = std::trunc(v);
-  if (is_wide_unsigned(d)) return v <= 0 ? 0 : v >= 0x1p64 ? -1 : static_cast<int64_t>(static_cast<uint64_t>(v));
-  auto low = static_cast<double>(min_int(d)), high = static_cast<double>(max_int(d));
-  if (v <= low) return min_int(d);
-  if (v >= high) return max_int(d);
-  return static_cast<int64_t>(v);
 }
 
 }  // namespace
@@ -282,7 +272,7 @@ Value Compiler::cast(const Cast& n) {
       return int_value(n.dtype,
                        int_code([f = std::move(v.f)](Machine& m, int l) -> int64_t { return f->eval(m, l) != 0; }));
     return int_value(n.dtype,
-                     int_code([f = std::move(v.f), to](Machine& m, int l) { return to_integer(f->eval(m, l), to); }));
+                     int_code([f = std::move(v.f), to](Machine& m, int l) { return float_to_int(f->eval(m, l), to); }));
   }
   if (to.is_float()) {
     bool wide = is_wide_unsigned(from);
