@@ -291,6 +291,18 @@ def f(I: tir.Buffer((4,), "float32"), T: tir.Buffer((4,), "float32"), R: tir.Buf
   EXPECT_EQ(runtime::read_npy("b.npy")->data_as<float>()[3], 4);
 }
 
+TEST_F(Programs, ALibraryReplacesNothingThatIsRead) {
+  std::string all;
+  const std::string program = "@T.prim_func\ndef f(A: T.Buffer((4,), \"float32\")):\n    A[0] = 1.0\n";
+  write_file("f.py", program);
+  write_file("t.py", "sch.get_block(\"root\")\n");
+  EXPECT_NE(run({"build", "f.py", "-o", "./f.py"}, all), 0);
+  EXPECT_NE(all.find("-o ./f.py would replace f.py, which is read"), std::string::npos) << all;
+  EXPECT_NE(run({"build", "f.py", "-o", "t.py", "--schedule", "t.py"}, all), 0);
+  EXPECT_NE(run({"compile", "f.py", "-o", "f.py"}, all), 0);
+  EXPECT_EQ(read_file("f.py"), program);
+}
+
 TEST_F(Programs, FmtRewritesAFileInPlaceUnlessCommentsWouldBeLost) {
   std::string all;
   const std::string program = "@T.prim_func\ndef f(A: T.Buffer[(4,), \"float32\"]):\n    A[0] = 1.0\n";
