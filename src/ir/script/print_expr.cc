@@ -217,11 +217,7 @@ Doc ExprPrinter::print_unmarked(const Expr& e) {
 
 Doc ExprPrinter::value(const NodeRef& node) {
   if (!node) return Doc("None");
-  if (const auto* e = node.as<ExprNode>()) {
-    if (const StringImm* s = node.as<StringImm>(); s && s->value.find('\n') != std::string::npos)
-      return printer.metadata("runtime.String", node);
-    return print(ref(*e));
-  }
+  if (const auto* e = node.as<ExprNode>()) return print(ref(*e));
   if (const Array* a = node.as<Array>()) {
     std::vector<Doc> items;
     for (const NodeRef& item : a->items) items.push_back(value(item));
