@@ -72,8 +72,8 @@ RExpr lowered(const RCall& call, const ModuleRef& module) {
     if (a.size() > 1) args.push_back(a[1]);
     return packed_call("vm.builtin.tensor_property", args, sinfo);
   }
-  if (op->name == "tensor_to_shape") return packed_call("vm.builtin.tensor_to_shape", a, sinfo);
-  if (op->name == "print" || op->name == "assert_op") return packed_call("vm.builtin." + op->name, a, sinfo);
+  if (op->name == "tensor_to_shape" || op->name == "shape_to_tensor" || op->name == "print" || op->name == "assert_op")
+    return packed_call("vm.builtin." + op->name, a, sinfo);
   if (op->name == "to_vdevice") return to_device(call, module);
   if (op->name == "make_closure") return packed_call("vm.builtin.make_closure", opened(call), sinfo);
   if (op->name == "invoke_closure") return packed_call("vm.builtin.invoke_closure", opened(call), sinfo);
