@@ -20,7 +20,7 @@ extern const Primitive<Factors(Loop, int64_t, int64_t, int64_t, std::optional<st
     sample_partitioned_tile;
 extern const Primitive<Loop(BlockHandle, std::optional<int64_t>)> sample_compute_location;
 extern const Primitive<void()> enter_postproc;
-/// What sample_compute_location gives where no loop is meant: compute_at leaves the block where it is, or inlines it.
+/// What sample_compute_location gives where no loop is meant: compute_at and reverse_compute_at leave the block where it is, or inline it.
 const Loop& root_mark();
 const Loop& inline_mark();
 // primitives/split.cc, loop_partition.cc, fuse.cc, reorder.cc, add_unit_loop.cc

@@ -243,6 +243,27 @@ class Steps(unittest.TestCase):
         self.assertIn("sch.reorder(", str(sch.trace))
         self.assertEqual(len(sch.trace.insts), 4)
 
+    def test_a_sampled_location_may_be_no_loop(self):
+        """TVM: -1 leaves the block where it is, -2 inlines it. An output block stays."""
+        @T.prim_func
+        def func(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+            B = T.alloc_buffer((8,))
+            for i in range(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    B[vi] = A[vi] + T.float32(1)
+            for i in range(8):
+                with T.block("C"):
+                    vi = T.axis.spatial(8, i)
+                    C[vi] = B[vi] * T.float32(2)
+
+        for name, move, decision, blocks in (("B", "compute_at", -1, ["B", "C"]), ("B", "compute_at", -2, ["C"]),
+                                             ("C", "reverse_compute_at", -1, ["B", "C"]), ("C", "reverse_compute_at", -2, ["B", "C"])):
+            sch = tir.Schedule(func)
+            getattr(sch, move)(sch.get_block(name), sch.sample_compute_location(sch.get_block(name), decision=decision))
+            left = [sch.get(b).name_hint for b in sch.get_child_blocks(sch.get_block("root"))]
+            self.assertEqual(left, blocks, f"{move} {decision}")
+
     def test_sampled_factors_name_what_was_chosen(self):
         def sampled(seed):
             sch = tir.Schedule(matmul, seed=seed)

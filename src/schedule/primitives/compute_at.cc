@@ -567,6 +567,8 @@ void do_compute_at(Schedule& s, BlockHandle block, Loop loop, bool preserve_unit
 }
 /// Moves a consumer under a loop of its producers: it consumes there what one iteration of the loop has produced.
 void do_reverse_compute_at(Schedule& s, BlockHandle block, Loop loop, bool preserve_unit_loops, int index) {
+  if (loop == root_mark()) return;
+  if (loop == inline_mark()) return reverse_compute_inline(s, block);
   move_block(s, block, loop, preserve_unit_loops, index, false);
 }
 
