@@ -150,6 +150,12 @@ std::string text_of_expr(const Expr& e) {
   }));
 }
 
+/// Whether Python takes two for one: each name of a module's functions is one, however often it was made.
+bool is_same(const NodeRef& a, const NodeRef& b) {
+  const auto *x = a.as<relax::GlobalVar>(), *y = b.as<relax::GlobalVar>();
+  return x && y ? x->name == y->name : a == b;
+}
+
 std::string text_of(const NodeRef& node) {
   if (const ExprNode* e = node.as<ExprNode>()) return text_of_expr(Expr(e));
   if (const Buffer* b = node.as<Buffer>()) return b->name;
@@ -334,14 +340,20 @@ void add_node_classes(nb::module_& m) {
             new (self) Handle(nb::cast<const Handle&>(from[0]));
           },
           nb::sig("def __init__(self, node)"))
-      .def("same_as", [](const Handle& a, const Handle& b) { return a.node == b.node; })
+      .def("same_as", [](const Handle& a, const Handle& b) { return is_same(a.node, b.node); })
       .def(
           "__eq__",
-          [](const Handle& a, nb::object b) {
-            return nb::isinstance<Handle>(b) && nb::cast<const Handle&>(b).node == a.node;
+          [](const Handle& a, nb::object b) -> nb::object {
+            if (!nb::isinstance<Handle>(b)) return nb::borrow(Py_NotImplemented);
+            return nb::bool_(is_same(a.node, nb::cast<const Handle&>(b).node));
           },
           nb::arg().none())
-      .def("__hash__", [](const Handle& a) { return reinterpret_cast<Py_ssize_t>(a.node.get()) >> 4; })
+      .def("__hash__",
+           [](const Handle& a) {
+             // The hash of the name, as that of the names of a module's functions.
+             if (const auto* gv = a.node.as<relax::GlobalVar>()) return nb::hash(text_to_python(gv->name));
+             return reinterpret_cast<Py_ssize_t>(a.node.get()) >> 4;
+           })
       .def("__str__", [](const Handle& a) { return text_of(a.node); })
       .def("__repr__", [](const Handle& a) { return text_of(a.node); })
       .def_prop_ro("span", [](const Handle& a) { return std::pair(a.node->span.line, a.node->span.column); })

@@ -31,6 +31,31 @@ class Constants(unittest.TestCase):
             sator.DataType("int32xvscalex4").itemsize()
 
 
+class Names(unittest.TestCase):
+    def test_one_name_of_a_module_is_one(self):
+        @T.prim_func
+        def g(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+            for i in range(4):
+                B[i] = A[i] + T.float32(1)
+
+        builder = relax.BlockBuilder()
+        x = relax.Var("x", relax.TensorStructInfo((4,), "float32"))
+        gv = builder.add_func(g, "g")
+        with builder.function("main", [x]):
+            builder.emit_func_output(builder.emit(relax.call_tir(gv, [x], relax.TensorStructInfo((4,), "float32"))))
+        mod = builder.get()
+        called, known, other = mod["main"].body.blocks[0].bindings[0].value.args[0], mod.get_global_var("g"), mod.get_global_var("main")
+        self.assertTrue(called == known and known == called and called.same_as(known) and not called != known)
+        self.assertTrue(known != other and not known == other and not known.same_as(other))
+        self.assertEqual({known: 1}[called], 1)
+        self.assertEqual(len({known, called, other}), 2)
+        self.assertTrue(called in mod and called in mod.functions and called in list(mod.functions))
+        self.assertIs(mod.functions.get(relax.GlobalVar("absent"), None), None)
+        self.assertTrue(mod.functions.get(called).same_as(mod["g"]) and mod.functions[called].same_as(mod["g"]))
+        self.assertEqual([name == called for name in mod.functions], [True, False])
+        self.assertFalse(known == "g" or known == None or relax.GlobalVar("absent") in mod)  # noqa: E711
+
+
 class Iterators(unittest.TestCase):
     def test_by_name_and_bounds(self):
         axis = tir.IterVar((tir.const(2, "int64"), 10), "k", tir.IterVar.CommReduce)
