@@ -249,7 +249,7 @@ Expr expr_of(nb::handle object, const char* needs) {
   if (nb::isinstance<PrimExprHandle>(object))
     return Expr(static_cast<const ExprNode*>(nb::cast<const Handle&>(object).node.get()));
   if (PyBool_Check(object.ptr())) return bool_imm(object.ptr() == Py_True);
-  if (PyFloat_Check(object.ptr())) return float_imm(nb::cast<double>(object));
+  if (PyFloat_Check(object.ptr())) return float_literal(nb::cast<double>(object));
   // An array of one element would be an index too.
   const bool is_index = PyIndex_Check(object.ptr()) && !nb::hasattr(object, "__dlpack__");
   if (PyLong_Check(object.ptr()) || is_index) {

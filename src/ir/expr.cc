@@ -5,6 +5,7 @@
 #include "base/float16.h"
 #include "base/float8.h"
 #include "ir/float_to_int.h"
+#include "ir/literal.h"
 
 namespace sator {
 
@@ -65,9 +66,9 @@ void match_dtypes(Expr& a, Expr& b, const char* what) {
     a = cast_to(y, a);
   } else if (x.is_float() && y.is_float()) {
     if (x.bits < y.bits)
-      a = cast_to(y, a);
+      a = promoted(y, a);
     else
-      b = cast_to(x, b);
+      b = promoted(x, b);
   } else if (x.is_bool()) {
     a = cast_to(y, a);
   } else if (y.is_bool()) {

@@ -47,4 +47,17 @@ std::optional<Reason> cannot_hold(const Expr& value, DType dtype) {
                 .hint = "take a wider dtype"};
 }
 
+Expr float_literal(double value) {
+  return float_imm(value, std::isfinite(value) && std::fabs(value) > FLT_MAX ? f64 : f32);
+}
+
+Expr promoted(DType dtype, Expr value) {
+  if (dtype.all_lanes() == value->dtype.all_lanes()) {
+    if (const Broadcast* b = value.as<Broadcast>(); b && b->value.as<FloatImm>())
+      return make<Broadcast>(promoted(dtype.element(), b->value), b->lanes);
+    if (const FloatImm* f = value.as<FloatImm>(); f && dtype.is_float()) return float_imm(f->value, dtype);
+  }
+  return cast_to(dtype, std::move(value));
+}
+
 }  // namespace sator

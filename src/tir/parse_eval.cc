@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "arith/analyzer.h"
+#include "ir/literal.h"
 #include "ir/script/parser.h"
 
 namespace sator::tir {
@@ -372,7 +373,7 @@ Expr Evaluator::to_expr(const Value& v, Place place) {
     bool small = !i->is_unsigned && i->value >= INT32_MIN && i->value <= INT32_MAX;
     return int_imm(i->value, small ? i32 : i->is_unsigned ? u64 : i64);
   }
-  if (const double* d = v.as<double>()) return float_imm(*d, f32);
+  if (const double* d = v.as<double>()) return float_literal(*d);
   if (const std::string* s = v.as<std::string>()) return string_imm(*s);
   if (const MetaVar* m = v.as<MetaVar>()) return to_expr(*m->value, place);
   if (const BufferRef* b = v.as<BufferRef>(); b && (*b)->shape.empty()) return load(*b, {});

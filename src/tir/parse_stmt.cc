@@ -282,7 +282,7 @@ Stmt FunctionParser::make_store(const BufferRef& buffer, Expr value, std::vector
           .needs = "a number with as many lanes",
           .hint = "broadcast the value, or load one element"});
   if (const auto why = cannot_hold(value, wanted)) fail(place, *why);
-  value = located(place, [&] { return cast_to(wanted, value); });
+  value = located(place, [&] { return promoted(wanted, value); });
   return spanned(make<BufferStore>(buffer, std::move(value), std::move(indices)), source.span(place));
 }
 

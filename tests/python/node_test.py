@@ -4,7 +4,7 @@ import unittest
 import numpy as np
 
 import sator
-from sator import relax, tir
+from sator import relax, te, tir, topi
 from sator.script import tir as T
 
 
@@ -29,6 +29,59 @@ class Constants(unittest.TestCase):
         self.assertEqual(sator.DataType("int8x4").itemsize(), 4)
         with self.assertRaisesRegex(ValueError, "fixed number of lanes"):
             sator.DataType("int32xvscalex4").itemsize()
+
+
+class Literals(unittest.TestCase):
+    """Python's floats beside float64 are the doubles that were written."""
+
+    def test_in_scripts(self):
+        third, pi = np.float64(1 / 3), np.pi
+
+        @T.prim_func
+        def program(A: T.Buffer((2,), "float64"), B: T.Buffer((9,), "float64")):
+            B[0] = 0.1
+            B[1] = A[0] * 0.1
+            B[2] = 1e-300
+            B[3] = -1e39
+            B[4] = A[0] + third
+            B[5] = pi
+            B[6] = T.if_then_else(A[0] > 0.1, A[0], 0.1)
+            B[7] = T.max(A[1], 0.4)
+            B[8] = T.Cast("float64", T.float32(0.1))
+
+        a, b = np.array([0.1, 0.3]), np.zeros(9)
+        sator.build(program)(a, b)
+        np.testing.assert_array_equal(b, [0.1, 0.1 * 0.1, 1e-300, -1e39, 0.1 + 1 / 3, np.pi, 0.1, 0.4, float(np.float32(0.1))])
+
+    def test_in_expressions(self):
+        x = tir.Var("x", "float64")
+        for made in (x * 0.1, 0.1 - x, tir.max(x, 0.1), tir.if_then_else(x > 0, x, 0.1)):
+            self.assertIn("T.float64(0.10000000000000001)", str(made))
+        self.assertEqual((tir.Var("h", "float32") * 1e39).dtype, "float64")
+        self.assertEqual((tir.Var("h", "float32") * float("inf")).dtype, "float32")
+        wide = tir.Broadcast(x, 4) * tir.FloatImm("float32", 0.1)
+        self.assertEqual(wide.b.value.value, 0.1)
+
+    def test_in_formulas(self):
+        a = te.placeholder((3,), "float64", name="a")
+        b = te.compute((3,), lambda i: te.max(a[i] / 0.3, 0.4) + te.if_then_else(a[i] > 0.7, a[i], 0.1))
+        c = topi.clip(a, 0.2, 0.6)
+        x, y, z = np.array([0.01, 0.5, 0.9]), np.zeros(3), np.zeros(3)
+        sator.build(te.create_prim_func([a, b, c]))(x, y, z)
+        np.testing.assert_array_equal(y, np.maximum(x / 0.3, 0.4) + np.where(x > 0.7, x, 0.1))
+        np.testing.assert_array_equal(z, np.clip(x, 0.2, 0.6))
+
+    def test_in_graphs(self):
+        x = relax.Var("x", relax.TensorStructInfo((3,), "float64"))
+        builder = relax.BlockBuilder()
+        with builder.function("main", [x]):
+            made = [builder.emit(e) for e in (relax.op.clip(x, 0.2, 0.6), relax.op.arange(0, 1, 0.1, "float64"))]
+            builder.emit_func_output(relax.Tuple(made))
+        values = np.array([0.1, 0.5, 0.9])
+        machine = relax.VirtualMachine(relax.build(builder.get(), "llvm"), sator.cpu())
+        clipped, numbers = machine["main"](values)
+        np.testing.assert_array_equal(clipped.numpy(), np.clip(values, 0.2, 0.6))
+        np.testing.assert_array_equal(numbers.numpy(), np.arange(0, 1, 0.1))
 
 
 class Names(unittest.TestCase):

@@ -1,6 +1,7 @@
 // Ops that make tensors from shapes and scalars, and astype.
 #include <cmath>
 
+#include "ir/literal.h"
 #include "relax/ops/families.h"
 #include "relax/ops/formula.h"
 #include "relax/ops/infer.h"
@@ -71,7 +72,7 @@ RExpr build_filled(const OpDef& op, BoundArgs args) {
 
 /// The fill value: a scalar of the PrimFunc, or the one element of a tensor.
 Tensor filled(std::vector<Expr> shape, DType dtype, const TeInputs& in, size_t value) {
-  if (!in.is_tensor(value)) return full(std::move(shape), cast_to(dtype, in.scalar(value)));
+  if (!in.is_tensor(value)) return full(std::move(shape), promoted(dtype, in.scalar(value)));
   return te::compute(
       {.name = "T_full"}, std::move(shape), [&](const te::Indices&) { return cast_to(dtype, in.tensor(value)({})); });
 }
@@ -134,10 +135,14 @@ RExpr build_arange(const OpDef& op, BoundArgs args) {
 }
 
 Tensor compute_arange(const TeInputs& in) {
-  const Expr &start = in.scalar(0), &step = in.scalar(2);
-  return te::compute({.name = "T_arange"}, in.out_shape(), [&](const te::Indices& i) {
-    return cast_to(in.out_dtype(), start + step * i[0]);
-  });
+  const DType dtype = in.out_dtype();
+  // A wider result has constants as they were written.
+  auto part = [&](const Expr& e) {
+    return e.as<FloatImm>() && dtype.is_float() && dtype.bits > e->dtype.bits ? promoted(dtype, e) : e;
+  };
+  const Expr start = part(in.scalar(0)), step = part(in.scalar(2));
+  return te::compute(
+      {.name = "T_arange"}, in.out_shape(), [&](const te::Indices& i) { return cast_to(dtype, start + step * i[0]); });
 }
 
 StructInfo infer_triangle(const CallInfo& in) {

@@ -1,6 +1,7 @@
 // Element-wise ops of one tensor.
 #include <algorithm>
 
+#include "ir/literal.h"
 #include "relax/ops/families.h"
 #include "relax/ops/formula.h"
 #include "relax/ops/infer.h"
@@ -86,7 +87,7 @@ StructInfo infer_clip(const CallInfo& in) {
 /// A bound in x's dtype; of integers the nearest that it has.
 Expr bound_in(DType dtype, const Expr& bound) {
   const auto value = as_int(bound);
-  if (!value || !dtype.is_integer() || dtype.bits > 32) return cast_to(dtype, bound);
+  if (!value || !dtype.is_integer() || dtype.bits > 32) return promoted(dtype, bound);
   return int_imm(std::clamp(*value, min_int(dtype), max_int(dtype)), dtype);
 }
 /// max(min(x, upper), lower), the bounds in x's dtype.
