@@ -1,7 +1,27 @@
 """Language models: generated texts, perplexity, logits."""
+import operator
 from pathlib import Path
 
 from sator import _core, nd, words
+
+
+def _integer(call, name, value, least, most, limit):
+    """An integer argument. Errors: TypeError for what is none, ValueError for one that is not from `least` to `most`, which `limit` spells."""
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"{call}: {name} = {value!r} is a {type(value).__name__}\n  needs: an integer")
+    value = operator.index(value)
+    if not least <= value <= most:
+        raise ValueError(f"{call}: {name} is {value}\n  needs: an integer from {least} to {limit}")
+    return value
+
+
+def _texts(call, name, value):
+    """A text or several as a list. Errors: TypeError for what is none."""
+    texts = [value] if isinstance(value, str) or getattr(value, "__iter__", None) is None else list(value)
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"{call}: {text!r} in {name} is a {type(text).__name__}\n  needs: a text, or a list of texts")
+    return texts
 
 
 def export_model(folder, quantization=None, context_window=None):
@@ -19,11 +39,14 @@ class LM:
 
     folder          with config.json, *.safetensors and, for what takes or gives text, tokenizer.json
     quantization    a scheme, sator.schemes() lists them; what the folder holds where it is None: codes or floats as they are, products and cache in float32
+    threads         1 to 1024; those of all cores where it is None
     progress        called with a line of text as things are done
-    Errors: the folder is no model; a family or scheme that is not supported.
+    Errors: the folder is no model; a family or scheme that is not supported; ValueError for threads out of range.
     """
 
     def __init__(self, folder, quantization=None, threads=None, progress=None):
+        if threads is not None:
+            threads = _integer("LM", "threads", threads, 1, 1024, "1024")
         self._model = words.make(_core.LanguageModel, str(folder), quantization, threads, progress)
         self._folder = str(folder)
 
@@ -62,12 +85,15 @@ class LM:
     def generate(self, prompt, max_tokens=128, temperature=0.0, top_p=1.0, top_k=0, seed=0, stop=(), on_text=None):
         """The text that follows a prompt; at temperature 0 the most likely token is always taken.
 
+        stop      a text that ends it, or a list of such texts
         on_text   called with each piece as it comes; False ends the text
-        Errors: ValueError for max_tokens below 0; a temperature or top_p out of range; a prompt that does not fit into the context window.
+        Errors: ValueError for max_tokens, top_k or a seed out of range; a temperature or top_p out of range; a prompt that does not fit into
+        the context window. TypeError for a stop that is no text.
         """
-        if isinstance(max_tokens, int) and max_tokens < 0:
-            raise ValueError(f"generate: max_tokens is {max_tokens}\n  needs: max_tokens >= 0")
-        return self._model.generate(prompt, max_tokens, temperature, top_p, top_k, seed, list(stop), on_text)["text"]
+        max_tokens = _integer("generate", "max_tokens", max_tokens, 0, 2**63 - 1, "2^63 - 1")
+        top_k = _integer("generate", "top_k", top_k, 0, 2**63 - 1, "2^63 - 1")
+        seed = _integer("generate", "seed", seed, 0, 2**64 - 1, "2^64 - 1")
+        return self._model.generate(prompt, max_tokens, temperature, top_p, top_k, seed, _texts("generate", "stop", stop), on_text)["text"]
 
     def perplexity(self, text, windows=None, window_tokens=None, stride=None, progress=None):
         """How well the model predicts a text, by the protocol of `sator perplexity`.

@@ -119,9 +119,24 @@ class Model(unittest.TestCase):
                                    (TypeError, "the id 1.5 is a float", lambda: self.lm.logits([1.5])),
                                    (ValueError, "there is no token 10000000", lambda: self.lm.decode([10**7])),
                                    (ValueError, "there is no token -1", lambda: self.lm.decode([-1])),
-                                   (ValueError, "max_tokens is -1", lambda: self.lm.generate("Once", max_tokens=-1))):
+                                   (ValueError, "max_tokens is -1", lambda: self.lm.generate("Once", max_tokens=-1)),
+                                   (ValueError, "max_tokens is 18446744073709551616\n  needs: an integer from 0 to 2\\^63 - 1",
+                                    lambda: self.lm.generate("Once", max_tokens=2**64)),
+                                   (TypeError, "max_tokens = 1.5 is a float", lambda: self.lm.generate("Once", max_tokens=1.5)),
+                                   (ValueError, "seed is -1\n  needs: an integer from 0 to 2\\^64 - 1", lambda: self.lm.generate("Once", seed=-1)),
+                                   (TypeError, "generate: 3 in stop is a int", lambda: self.lm.generate("Once", stop=[3])),
+                                   (TypeError, "generate: 3 in stop is a int", lambda: self.lm.generate("Once", stop=3)),
+                                   (ValueError, "LM: threads is 0\n  needs: an integer from 1 to 1024", lambda: sator.LM(MODEL, threads=0)),
+                                   (ValueError, "LM: threads is 4294967297", lambda: sator.LM(MODEL, threads=2**32 + 1))):
             with self.assertRaisesRegex(kind, words):
                 wrong()
+
+    def test_one_text_that_stops_is_not_its_letters(self):
+        whole = self.lm.generate("Once upon a time", max_tokens=40)
+        word = whole.split()[6]
+        self.assertLess(min(whole.find(letter) for letter in word), whole.find(word))
+        self.assertEqual(self.lm.generate("Once upon a time", max_tokens=40, stop=word), whole[: whole.find(word)])
+        self.assertEqual(self.lm.generate("Once upon a time", max_tokens=40, stop=[word]), whole[: whole.find(word)])
 
 
 class Costs(unittest.TestCase):
