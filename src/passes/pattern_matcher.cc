@@ -21,6 +21,17 @@ bool fits(const DFPatternNode& p, size_t num_parts) {
   return p.of == Args::first ? num_parts >= p.args.size() : num_parts == p.args.size();
 }
 
+/// Whether two attributes are equal; numbers are by their values, whatever dtypes hold them.
+bool is_same_attribute(const NodeRef& a, const NodeRef& b) {
+  const IntImm *i = a.as<IntImm>(), *j = b.as<IntImm>();
+  if (i && j) return i->value == j->value;
+  const FloatImm *x = a.as<FloatImm>(), *y = b.as<FloatImm>();
+  if (x && y) return x->value == y->value;
+  const Array *list = a.as<Array>(), *other = b.as<Array>();
+  if (list && other) return std::ranges::equal(list->items, other->items, is_same_attribute);
+  return equal(a, b);
+}
+
 }  // namespace
 
 bool PatternMatcher::matches(const DFPattern& pattern, const RExpr& e, Then then) {
@@ -119,7 +130,7 @@ bool PatternMatcher::is_known(const DFPatternNode& p, const RExpr& e, const RExp
   const Attrs& attrs = call ? call->attrs : local->function->attrs;
   return std::ranges::all_of(p.attrs, [&](const auto& entry) {
     auto at = attrs.find(entry.first);
-    return at != attrs.end() && at->second && equal(at->second, entry.second);
+    return at != attrs.end() && at->second && is_same_attribute(at->second, entry.second);
   });
 }
 

@@ -65,6 +65,15 @@ class Matching(unittest.TestCase):
         self.assertTrue(is_op("relax.add")(x, y).match(self.lines[4].value))
         self.assertTrue(is_op("relax.add")(x, x.dup()).match(self.lines[1].value))
 
+    def test_attributes_by_their_numbers(self):
+        x = relax.Var("x", relax.TensorStructInfo((2, 3, 4), "float32"))
+        split, mean, norm = relax.op.split(x, 2, axis=2), relax.op.mean(x, [0, 2]), relax.op.nn.leakyrelu(x, 0.1)
+        for call, same, other in ((split, {"axis": 2}, {"axis": 1}), (split, {"axis": tir.IntImm("int64", 2)}, {"axis": tir.IntImm("int64", 1)}),
+                                  (mean, {"axis": [0, 2], "keepdims": False}, {"axis": [0]}), (norm, {"alpha": 0.1}, {"alpha": 0.2})):
+            with self.subTest(same):
+                self.assertTrue(wildcard().has_attr(same).match(call))
+                self.assertFalse(wildcard().has_attr(other).match(call))
+
     def test_words(self):
         call = self.lines[0].value
         self.assertTrue(is_op("relax.matmul")(is_var("x"), is_var("w")).match(call))
