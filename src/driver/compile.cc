@@ -6,6 +6,7 @@
 #include "codegen/vm_codegen.h"
 #include "passes/lower/lower.h"
 #include "passes/run.h"
+#include "relax/nodes.h"
 #include "relax/print.h"
 #include "rules/default_schedule.h"
 #include "target/nvidia.h"
@@ -93,7 +94,22 @@ ModuleRef with_phases_of_lowering(const ModuleRef& module, const CompileOptions&
   return make<Module>(std::move(programs), module->attrs, module->global_infos);
 }
 
+/// Graphs that others may call, by the names that the module knows them by, whatever they were called on their own.
+ModuleRef with_names_of_module(const ModuleRef& module) {
+  ModuleRef out = module;
+  for (const auto& [name, func] : module->functions) {
+    const auto f = cast<relax::Function>(func);
+    const auto symbol = f ? string_attr(f->attrs, "global_symbol") : std::nullopt;
+    if (!symbol || *symbol == name) continue;
+    Attrs attrs = f->attrs;
+    attrs["global_symbol"] = string_imm(name);
+    out = with_function(std::move(out), name, with(f, &relax::Function::attrs, std::move(attrs)));
+  }
+  return out;
+}
+
 ModuleRef through_phase3(ModuleRef module, const CompileOptions& options, const AfterPass& after) {
+  module = with_names_of_module(module);
   for (const Phase& phase : backend_of(options.target).phases) {
     if (phase.number >= kSchedulePhase) break;
     module = run_phase(phase, module, context_of(options), after);

@@ -111,6 +111,14 @@ class Running(unittest.TestCase):
         module["last"](out)
         self.assertEqual(out.numpy()[0], 9)
 
+    def test_a_function_goes_by_the_name_that_the_module_knows(self):
+        @R.function
+        def f(x: R.Tensor((4,), "float32")):
+            return R.add(x, x)
+
+        machine = relax.VirtualMachine(relax.build(sator.IRModule({"main": f}), "llvm"), sator.cpu())
+        np.testing.assert_array_equal(machine["main"](random(4)).numpy(), 2 * random(4))
+
     def test_relax_build_leaves_what_a_schedule_left(self):
         x = random(4096)
         serial = np.float32(0)
