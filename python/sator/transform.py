@@ -1,4 +1,5 @@
 """Passes: rewrites of modules. Every pass of the compiler is here by its name, with its options as arguments."""
+import contextlib
 import difflib
 
 from sator import _core, answers
@@ -18,6 +19,7 @@ class PassInfo:
 class PassContext:
     """What passes may know beside the module.
 
+    opt_level     Sequential leaves out passes of a higher one, but not those of required_pass; those of disabled_pass always
     config        options by TVM's names: {"tir.LoopPartition": {"partition_const_loop": True}}; "tir.add_lower_pass": [(phase, pass), ...]
                   puts passes into sator.lower, sator.build and relax.build
     instruments   objects told of each pass: enter_pass_ctx, run_before_pass(mod, info), run_after_pass(mod, info), should_run
@@ -44,11 +46,9 @@ class PassContext:
 
     def override_instruments(self, instruments):
         """Other instruments from now on: those so far hear that the context ends, the new ones that it begins."""
-        for i in self.instruments:
-            _tell(i, "exit_pass_ctx")
+        self._leave()
         self.instruments = list(instruments or ())
-        for i in self.instruments:
-            _tell(i, "enter_pass_ctx")
+        self._begin()
 
     @staticmethod
     def list_configs():
@@ -56,15 +56,35 @@ class PassContext:
         return {name: {"type": "object"} for name in sorted({*_core.option_names(), *_WITHOUT_EFFECT})}
 
     def __enter__(self):
+        self._begin()
         PassContext._stack.append(self)
-        for i in self.instruments:
-            _tell(i, "enter_pass_ctx")
         return self
 
     def __exit__(self, *_error):
         PassContext._stack.pop()
-        for i in self.instruments:
-            _tell(i, "exit_pass_ctx")
+        self._leave()
+
+    def _begin(self):
+        """Tells the instruments that the context begins. One that raises ends those before it, and all are taken out."""
+        with contextlib.ExitStack() as begun:
+            begun.callback(self.instruments.clear)
+            for i in self.instruments:
+                _tell(i, "enter_pass_ctx")
+                begun.callback(_tell, i, "exit_pass_ctx")
+            begun.pop_all()
+
+    def _leave(self):
+        """Tells the instruments that the context ends. Where one raises, all are taken out."""
+        try:
+            for i in self.instruments:
+                _tell(i, "exit_pass_ctx")
+        except BaseException:
+            self.instruments.clear()
+            raise
+
+    def _enables(self, info):
+        """Whether Sequential runs a pass here, by its name and its opt_level."""
+        return info.name not in self.disabled_pass and (info.name in self.required_pass or info.opt_level <= self.opt_level)
 
 
 def _flat(config):
@@ -113,8 +133,6 @@ class Pass:
             (func,) = self(_core.module({"main": mod}, None, None)).functions.values()
             return func
         ctx = PassContext.current()
-        if self.info.name in ctx.disabled_pass:
-            return mod
         if any(_tell(i, "should_run", mod, self.info) is False for i in ctx.instruments):
             return mod
         for i in ctx.instruments:
@@ -143,7 +161,7 @@ class _Named(Pass):
 
 
 class Sequential(Pass):
-    """Passes one after the other."""
+    """Passes one after the other: those that the PassContext's opt_level, required_pass and disabled_pass let run."""
 
     def __init__(self, passes=None, opt_level=0, name="sequential", required=None, traceable=False):
         self.passes = list(passes or ())
@@ -155,7 +173,9 @@ class Sequential(Pass):
     def transform_module(self, mod, ctx):
         """The module after all passes."""
         for p in self.passes:
-            mod = p(mod)
+            info = getattr(p, "info", None)
+            if info is None or ctx._enables(info):
+                mod = p(mod)
         return mod
 
 

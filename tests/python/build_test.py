@@ -597,6 +597,59 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
             transform.Sequential([relax.transform.LegalizeOps(), relax.transform.FuseOps()])(Layer)
         self.assertEqual(heard, ["sequential", "LegalizeOps"])
 
+    def test_a_sequence_leaves_out_passes_as_the_context_says(self):
+        ran = []
+
+        def noted(level):
+            @transform.module_pass(opt_level=level, name=f"P{level}")
+            def run(mod, ctx):
+                ran.append(level)
+                return mod
+
+            return run
+
+        steps = [noted(level) for level in (0, 2, 3)]
+        for context, expected in (({}, [0, 2]), ({"opt_level": 3}, [0, 2, 3]), ({"opt_level": 1}, [0]), ({"required_pass": ["P3"]}, [0, 2, 3]),
+                                  ({"disabled_pass": ["P0"]}, [2]), ({"disabled_pass": ["P3"], "required_pass": ["P3"]}, [0, 2])):
+            ran.clear()
+            with self.subTest(context), transform.PassContext(**context):
+                transform.Sequential(steps)(Layer)
+                self.assertEqual(ran, expected)
+        ran.clear()
+        with transform.PassContext(opt_level=0, disabled_pass=["P0"]):
+            steps[0](Layer)
+            steps[2](Layer)
+        self.assertEqual(ran, [0, 3])  # a call alone runs
+
+    def test_an_instrument_that_raises_leaves_no_context(self):
+        heard = []
+
+        class Listener:
+            def __init__(self, name, raises=""):
+                self.name, self.raises = name, raises
+
+            def enter_pass_ctx(self):
+                self.hear("enter")
+
+            def exit_pass_ctx(self):
+                self.hear("exit")
+
+            def hear(self, event):
+                heard.append((self.name, event))
+                if event == self.raises:
+                    raise ValueError(event)
+
+        before = len(transform.PassContext._stack)
+        context = transform.PassContext(instruments=[Listener("a"), Listener("b"), Listener("c", "enter"), Listener("d")])
+        with self.assertRaisesRegex(ValueError, "enter"), context:
+            self.fail("the context is in force")
+        self.assertEqual(heard, [("a", "enter"), ("b", "enter"), ("c", "enter"), ("b", "exit"), ("a", "exit")])
+        self.assertEqual((context.instruments, len(transform.PassContext._stack)), ([], before))
+        context = transform.PassContext(instruments=[Listener("a", "exit"), Listener("b")])
+        with self.assertRaisesRegex(ValueError, "exit"), context:
+            pass
+        self.assertEqual((context.instruments, len(transform.PassContext._stack)), ([], before))
+
 
 class Exported(unittest.TestCase):
     """export_library, and the library in a process of its own."""
