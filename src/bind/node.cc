@@ -7,6 +7,7 @@
 
 #include "arith/index_map.h"
 #include "bind/tensor.h"
+#include "ir/builtins.h"
 #include "ir/literal.h"
 #include "relax/nodes.h"
 #include "relax/print.h"
@@ -126,6 +127,11 @@ void add_operators(nb::class_<PrimExprHandle, Handle>& c) {
     const IntImm* i = a.node.as<IntImm>();
     if (!i) throw nb::type_error("int() of an expression that is no integer constant");
     return i->value;
+  });
+  c.def("__float__", [](const PrimExprHandle& a) {
+    if (const FloatImm* f = a.node.as<FloatImm>()) return f->value;
+    if (const IntImm* i = a.node.as<IntImm>()) return static_cast<double>(i->value);
+    throw nb::type_error("float() of an expression that is no constant");
   });
   c.def("__index__", [](const PrimExprHandle& a) {
     const IntImm* i = a.node.as<IntImm>();
@@ -474,6 +480,11 @@ void add_node_classes(nb::module_& m) {
   });
   m.def("binary", [](const std::string& op, nb::object a, nb::object b) {
     return to_python(binary(op, expr_of(a), expr_of(b)));
+  });
+  m.def("builtin_names", [] {
+    nb::list out;
+    for (const Builtin& b : builtins()) out.append(nb::str(b.op.data(), b.op.size()));
+    return out;
   });
   m.def("expr", [](nb::object a) { return to_python(expr_of(a)); });
   m.def("const", [](nb::object value, const std::string& dtype) {

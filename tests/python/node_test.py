@@ -4,7 +4,7 @@ import unittest
 import numpy as np
 
 import sator
-from sator import relax, te, tir, topi
+from sator import ir, relax, te, tir, topi
 from sator.script import tir as T
 
 
@@ -24,6 +24,11 @@ class Constants(unittest.TestCase):
                     make(dtype, largest * 1.001)
         with self.assertRaisesRegex(ValueError, "floating dtype"):
             tir.FloatImm("int32", 1.0)
+
+    def test_as_numbers_of_python(self):
+        self.assertEqual((float(tir.FloatImm("float32", 0.5)), float(tir.IntImm("int64", 3)), int(tir.IntImm("int8", -3))), (0.5, 3.0, -3))
+        with self.assertRaisesRegex(TypeError, "no constant"):
+            float(tir.Var("x", "float32"))
 
     def test_sizes(self):
         self.assertEqual(sator.DataType("int8x4").itemsize(), 4)
@@ -107,6 +112,21 @@ class Names(unittest.TestCase):
         self.assertTrue(mod.functions.get(called).same_as(mod["g"]) and mod.functions[called].same_as(mod["g"]))
         self.assertEqual([name == called for name in mod.functions], [True, False])
         self.assertFalse(known == "g" or known == None or relax.GlobalVar("absent") in mod)  # noqa: E711
+
+
+class Ops(unittest.TestCase):
+    def test_of_tensor_programs_and_graphs(self):
+        exp = tir.exp(tir.Var("x", "float32")).op
+        self.assertIsInstance(exp, ir.Op)
+        self.assertTrue(exp.same_as(ir.Op.get("tir.exp")) and exp == ir.Op.get("tir.exp") and exp == "tir.exp")
+        self.assertFalse(exp.same_as(ir.Op.get("tir.log")) or exp.same_as(ir.Op.get("relax.exp")) or ir.Op.get("relax.exp").same_as(exp))
+        self.assertEqual(({exp: 1}[ir.Op.get("tir.exp")], exp.name, ir.Op.get("tir.exp").name), (1, "tir.exp", "tir.exp"))
+        x = relax.Var("x", relax.TensorStructInfo((3,), "float32"))
+        add = relax.op.add(x, x).op
+        self.assertTrue(add.same_as(ir.Op.get("relax.add")) and not add.same_as(ir.Op.get("relax.exp")))
+        self.assertIn("tir.exp", ir.Op.list_op_names())
+        with self.assertRaisesRegex(sator.TVMError, "there is no op tir.nothing"):
+            ir.Op.get("tir.nothing")
 
 
 class Iterators(unittest.TestCase):

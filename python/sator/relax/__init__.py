@@ -120,7 +120,7 @@ _op_name = _core.relax.Op.name.fget
 
 @extends(_core.relax.Op)
 class Op:
-    """An op of graphs. Two of the same name are equal."""
+    """An op of graphs; `Op.get` gives those of tensor programs too. Two of the same name are equal."""
 
     @property
     def name(self):
@@ -131,13 +131,17 @@ class Op:
 
     @staticmethod
     def get(op_name):
-        """The op of a name, with or without "relax.". Errors: there is none; the nearest names are listed."""
+        """The op of a name: "tir.exp", or one of graphs, with or without "relax.". Errors: there is none; the nearest names are listed."""
+        from sator import tir
+
+        if op_name in _core.builtin_names():
+            return tir.OpName(op_name)
         return _core.op_ref(op_name.removeprefix("relax."))
 
     @staticmethod
     def list_op_names():
-        """The names of all ops of graphs: "relax.abs", ..."""
-        return sorted("relax." + name for name, _ in _core.ops())
+        """The names of all ops: "relax.abs", ..., "tir.exp", ..."""
+        return sorted([*("relax." + name for name, _ in _core.ops()), *_core.builtin_names()])
 
     def get_attr(self, attr_name):
         """What ir.register_op_attr noted of the op; None for an attribute that nobody noted."""
@@ -163,6 +167,10 @@ class Op:
 
     def __eq__(self, other):
         return isinstance(other, _core.relax.Op) and other.name == self.name
+
+    def same_as(self, other):
+        """Whether it is the same op."""
+        return self == other
 
     def __hash__(self):
         return hash(self.name)

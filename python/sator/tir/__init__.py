@@ -145,10 +145,25 @@ class _SeqStmt:
 
 
 class OpName(str):
-    """The name of an operation of tensor programs, "tir.exp": a text that also answers as an object with a name does."""
+    """The name of an operation of tensor programs, "tir.exp": a text that also answers as an ir.Op does."""
 
     __slots__ = ()
     name = property(str)
+    __class__ = property(lambda self: _core.relax.Op)  # what isinstance(call.op, ir.Op) asks
+
+    def same_as(self, other):
+        """Whether it is the same operation."""
+        return self == other
+
+    def has_attr(self, attr_name):
+        """Whether ir.register_op_attr noted the attribute of the op."""
+        return self.get_attr(attr_name) is not None
+
+    def get_attr(self, attr_name):
+        """What ir.register_op_attr noted of the op, or None."""
+        from sator import ir
+
+        return ir.get_op_attr(self.name, attr_name)
 
 
 _call_op = _core.tir.Call.op.fget
