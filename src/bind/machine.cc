@@ -184,7 +184,7 @@ class Machine {
   }
 
   nb::object call(const std::string& function, const nb::args& args) {
-    return called(args, [&](std::span<const Value> values) { return vm_.call(function, values); });
+    return called(values_of(args, function), [&](std::span<const Value> values) { return vm_.call(function, values); });
   }
 
   /// Calls a function that the program gave, or one of its own.
@@ -192,7 +192,7 @@ class Machine {
     if (nb::hasattr(function, "_closure")) function = function.attr("_closure")();
     if (!nb::isinstance<Closure>(function)) wrong_type(function, "a function that a program returned");
     const Ref<runtime::Closure> closure = value_of(function, vm_.object()).ref<runtime::Closure>();
-    return called(args, [&](std::span<const Value> values) {
+    return called(values_of(args, name_of(*closure)), [&](std::span<const Value> values) {
       std::vector<const Value*> pointers;
       for (const Value& v : values) pointers.push_back(&v);
       const runtime::ThreadPool::Caller caller(vm_.pool());
@@ -225,7 +225,7 @@ class Machine {
   /// Seconds per call: `repeat` measurements of `number` calls each, more calls where they take less than `min_repeat_ms`.
   std::vector<double> time(const std::string& function, const nb::args& args, int number, int repeat,
                            double min_repeat_ms) {
-    const std::vector<Value> values = values_of(args);
+    const std::vector<Value> values = values_of(args, function);
     std::vector<double> out;
     const WithoutGil released;
     const auto lock = alone();
@@ -255,7 +255,7 @@ class Machine {
   std::pair<runtime::Profile, std::vector<std::string>> profile(const std::string& function,
                                                                 const std::optional<std::string>& chip, int rounds,
                                                                 const nb::args& args) {
-    const std::vector<Value> values = values_of(args);
+    const std::vector<Value> values = values_of(args, function);
     const WithoutGil released;
     const auto lock = alone();
     std::optional<Chip> described;
@@ -320,15 +320,18 @@ class Machine {
     return std::unique_lock(running_);
   }
 
-  std::vector<Value> values_of(const nb::args& args) const {
+  /// The arguments of a function. A graph's are read, so that they may be read-only; a tensor program's may be results.
+  std::vector<Value> values_of(const nb::args& args, const std::string& function) const {
+    const bool reads = std::ranges::any_of(vm_.executable().functions, [&](const runtime::FunctionInfo& f) {
+      return f.name == function && f.kind == runtime::FunctionKind::vm;
+    });
     std::vector<Value> out;
-    for (nb::handle a : args) out.push_back(value_of(a, vm_.object()));
+    for (nb::handle a : args) out.push_back(value_of(a, vm_.object(), reads));
     return out;
   }
 
   template <class Call>
-  nb::object called(const nb::args& args, Call call) {
-    const std::vector<Value> values = values_of(args);
+  nb::object called(const std::vector<Value>& values, Call call) {
     Value result;
     {
       const WithoutGil released;

@@ -153,14 +153,22 @@ nb::object numpy_of(const NDArray& a) {
   }
 }
 
-}  // namespace
-
-nb::object tensor_to_python(const Ref<Tensor>& tensor) {
-  if (!tensor) return nb::none();
-  return nb::cast(NDArray{tensor});
+/// An array's elements in memory of their own.
+Ref<Tensor> copy_of(nb::handle array) {
+  nb::ndarray<nb::ro> readable;
+  const bool is_ours = nb::isinstance<NDArray>(array);
+  const std::string name = is_ours ? "" : extended_dtype(array);
+  const auto dtype = name.empty() ? std::optional<DType>() : extended(name);
+  nb::object plain = dtype ? bits_of(array, *dtype) : nb::borrow(array);
+  const Ref<Tensor> from =
+      !is_ours && nb::try_cast(plain, readable) ? shared_with(array, readable, dtype) : tensor_of(array);
+  const Ref<Tensor> out = Tensor::empty(from->shape(), from->dtype());
+  std::copy_n(from->data_as<char>(), from->size_bytes(), out->data_as<char>());
+  return out;
 }
 
-Ref<Tensor> tensor_of(nb::handle object) {
+/// The tensor of an array that may be written, in its memory; null for another object.
+Ref<Tensor> shared_tensor(nb::handle object) {
   if (nb::isinstance<NDArray>(object)) return nb::cast<const NDArray&>(object).tensor;
   nb::ndarray<> array;
   if (const std::string name = extended_dtype(object); !name.empty()) {
@@ -169,12 +177,30 @@ Ref<Tensor> tensor_of(nb::handle object) {
   } else if (nb::try_cast(object, array)) {
     return shared_with(object, array);
   }
-  if (nb::ndarray<nb::ro> readable; nb::try_cast(object, readable))
+  return nullptr;
+}
+
+bool is_readable(nb::handle object) {
+  const std::string name = extended_dtype(object);
+  nb::ndarray<nb::ro> readable;
+  return nb::try_cast(name.empty() ? nb::borrow(object) : bits_of(object, extended(name)), readable);
+}
+
+}  // namespace
+
+nb::object tensor_to_python(const Ref<Tensor>& tensor) {
+  if (!tensor) return nb::none();
+  return nb::cast(NDArray{tensor});
+}
+
+Ref<Tensor> tensor_of(nb::handle object) {
+  if (Ref<Tensor> shared = shared_tensor(object)) return shared;
+  if (is_readable(object))
     wrong_type(object, "an array that may be written: this one is read-only\n  hint:  sator.nd.array(...) copies it");
   wrong_type(object, "an array: sator.nd.array(...), NumPy's, or one that speaks DLPack");
 }
 
-runtime::Value value_of(nb::handle o, nb::handle machine) {
+runtime::Value value_of(nb::handle o, nb::handle machine, bool copies_read_only) {
   if (o.is_none()) return {};
   if (nb::isinstance<NDArray>(o)) return nb::cast<const NDArray&>(o).tensor;
   if (PyBool_Check(o.ptr())) return runtime::Value(int64_t{o.ptr() == Py_True});
@@ -188,7 +214,7 @@ runtime::Value value_of(nb::handle o, nb::handle machine) {
   if (PyList_Check(o.ptr()) || PyTuple_Check(o.ptr())) {
     const NestedList nested;
     std::vector<runtime::Value> fields;
-    for (nb::handle item : nb::iter(o)) fields.push_back(value_of(item, machine));
+    for (nb::handle item : nb::iter(o)) fields.push_back(value_of(item, machine, copies_read_only));
     return runtime::Tuple::of(std::move(fields));
   }
   if (nb::isinstance<RuntimeObject>(o)) return nb::cast<const RuntimeObject&>(o).value;
@@ -202,7 +228,9 @@ runtime::Value value_of(nb::handle o, nb::handle machine) {
   }
   if (is_numpy_scalar(o)) return value_of(o.attr("item")(), machine);
   if (nb::hasattr(o, "_closure")) return value_of(o.attr("_closure")(), machine);
-  return tensor_of(o);
+  if (!copies_read_only) return tensor_of(o);
+  if (Ref<Tensor> shared = shared_tensor(o)) return shared;
+  return is_readable(o) ? copy_of(o) : tensor_of(o);
 }
 
 nb::object value_to_python(const runtime::Value& v, nb::handle machine) {
@@ -271,18 +299,7 @@ void add_tensors(nb::module_& m) {
       "share",
       [](nb::object array) { return NDArray{tensor_of(array)}; },
       "A tensor in the memory of an array that speaks DLPack.");
-  m.def("copy_of", [](nb::object array) {
-    nb::ndarray<nb::ro> readable;
-    const bool is_ours = nb::isinstance<NDArray>(array);
-    const std::string name = is_ours ? "" : extended_dtype(array);
-    const auto dtype = name.empty() ? std::optional<DType>() : extended(name);
-    nb::object plain = dtype ? bits_of(array, *dtype) : array;
-    const Ref<Tensor> from =
-        !is_ours && nb::try_cast(plain, readable) ? shared_with(array, readable, dtype) : tensor_of(array);
-    const Ref<Tensor> out = Tensor::empty(from->shape(), from->dtype());
-    std::copy_n(from->data_as<char>(), from->size_bytes(), out->data_as<char>());
-    return NDArray{out};
-  });
+  m.def("copy_of", [](nb::object array) { return NDArray{copy_of(array)}; });
 }
 
 }  // namespace sator::bind

@@ -34,12 +34,13 @@ struct Closure {
 
 nb::object tensor_to_python(const Ref<runtime::Tensor>& tensor);
 /// An NDArray's tensor, or one that shares the memory of an array that speaks DLPack (NumPy's, torch's).
-/// Errors: TypeError for anything else; an array that is not dense and row-major, or not in this machine's memory.
+/// Errors: TypeError for anything else; an array that is not dense and row-major, or not in this machine's memory; a read-only one.
 Ref<runtime::Tensor> tensor_of(nb::handle object);
 
 /// Values of the virtual machine. `machine`: the one that gets or gave the value; without one there are no closures.
-/// Errors: TypeError for what no register holds; a closure of another machine.
-runtime::Value value_of(nb::handle object, nb::handle machine = {});
+/// `copies_read_only`: arrays that may not be written are copied.
+/// Errors: TypeError for what no register holds; a closure of another machine; a read-only array that is not copied.
+runtime::Value value_of(nb::handle object, nb::handle machine = {}, bool copies_read_only = false);
 nb::object value_to_python(const runtime::Value& value, nb::handle machine = {});
 
 void add_tensors(nb::module_& m);

@@ -310,6 +310,23 @@ class Memory(unittest.TestCase):
             sator.nd.from_dlpack(x)
         self.assertIn("read-only", str(caught.exception))
 
+    def test_graphs_read_read_only_arrays_and_tensor_programs_do_not_write_them(self):
+        @R.function
+        def same(x: R.Tensor((4,), "float32"), y: R.Tuple(R.Tensor((4,), "float32"))):
+            return R.tuple(x, R.add(x, y[0]))
+
+        x = np.frombuffer(random(4).tobytes(), "float32")
+        machine = relax.VirtualMachine(relax.build(sator.IRModule({"main": same}), "llvm"), sator.cpu())
+        given, doubled = machine["main"](x, [x])
+        np.testing.assert_array_equal(doubled.numpy(), x + x)
+        given.numpy()[0] += 1  # a copy
+        np.testing.assert_array_equal(x, random(4))
+        a, c = np.ones(128, "float32"), np.zeros(128, "float32")
+        c.flags.writeable = False
+        with self.assertRaisesRegex(TypeError, "read-only"):
+            sator.build(added)(a, a, c)
+        self.assertEqual(c.sum(), 0)
+
 
 class Callbacks(unittest.TestCase):
     @staticmethod
