@@ -80,13 +80,18 @@ class Literals(unittest.TestCase):
         x = relax.Var("x", relax.TensorStructInfo((3,), "float64"))
         builder = relax.BlockBuilder()
         with builder.function("main", [x]):
-            made = [builder.emit(e) for e in (relax.op.clip(x, 0.2, 0.6), relax.op.arange(0, 1, 0.1, "float64"))]
+            made = [builder.emit(e) for e in (relax.op.clip(x, 0.2, 0.6), relax.op.arange(0, 1, 0.1, "float64"), relax.op.full_like(x, 0.1),
+                                              relax.op.masked_fill(x, relax.op.greater(x, relax.const(0.4, "float64")), 0.1),
+                                              relax.op.nn.pad(x, [1, 0], 0.1))]
             builder.emit_func_output(relax.Tuple(made))
         values = np.array([0.1, 0.5, 0.9])
         machine = relax.VirtualMachine(relax.build(builder.get(), "llvm"), sator.cpu())
-        clipped, numbers = machine["main"](values)
+        clipped, numbers, filled, masked, padded = machine["main"](values)
         np.testing.assert_array_equal(clipped.numpy(), np.clip(values, 0.2, 0.6))
         np.testing.assert_array_equal(numbers.numpy(), np.arange(0, 1, 0.1))
+        np.testing.assert_array_equal(filled.numpy(), np.full_like(values, 0.1))
+        np.testing.assert_array_equal(masked.numpy(), np.where(values > 0.4, 0.1, values))
+        np.testing.assert_array_equal(padded.numpy(), np.pad(values, (1, 0), constant_values=0.1))
 
 
 class Names(unittest.TestCase):
