@@ -1,4 +1,6 @@
 """Constants of each dtype, equality of lists, and whether programs for GPUs touch memory by threads alone."""
+import copy
+import pickle
 import unittest
 
 import numpy as np
@@ -126,6 +128,9 @@ class Ops(unittest.TestCase):
         self.assertTrue(exp.same_as(ir.Op.get("tir.exp")) and exp == ir.Op.get("tir.exp") and exp == "tir.exp")
         self.assertFalse(exp.same_as(ir.Op.get("tir.log")) or exp.same_as(ir.Op.get("relax.exp")) or ir.Op.get("relax.exp").same_as(exp))
         self.assertEqual(({exp: 1}[ir.Op.get("tir.exp")], exp.name, ir.Op.get("tir.exp").name), (1, "tir.exp", "tir.exp"))
+        for copied in (copy.deepcopy(exp), pickle.loads(pickle.dumps(exp))):
+            self.assertIsInstance(copied, ir.Op)
+            self.assertEqual(copied, exp)
         x = relax.Var("x", relax.TensorStructInfo((3,), "float32"))
         add = relax.op.add(x, x).op
         self.assertTrue(add.same_as(ir.Op.get("relax.add")) and not add.same_as(ir.Op.get("relax.exp")))

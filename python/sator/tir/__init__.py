@@ -151,6 +151,9 @@ class OpName(str):
     name = property(str)
     __class__ = property(lambda self: _core.relax.Op)  # what isinstance(call.op, ir.Op) asks
 
+    def __reduce__(self):
+        return OpName, (str(self),)
+
     def same_as(self, other):
         """Whether it is the same operation."""
         return self == other
