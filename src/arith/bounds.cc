@@ -113,7 +113,8 @@ Bounds BoundsAnalysis::operator()(const Expr& e) {
   Bounds b = of(*e);
   for (const Assumed& a : assumed_)
     if (same(a.expr, e)) b = meet(b, a.bounds);
-  return b;
+  // No value lies at infinity: sums would take a lower limit there for one that nothing lowers.
+  return {std::min(b.min, kPosInf - 1), std::max(b.max, kNegInf + 1)};
 }
 
 Bounds BoundsAnalysis::of(const ExprNode& e) {

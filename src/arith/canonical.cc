@@ -136,6 +136,10 @@ bool Canonicalizer::within(const Expr& e, int64_t limit) {
   return b.min >= 0 && b.max < limit;
 }
 
+bool Canonicalizer::stands_alone(const Expr& part, const Sum& whole) {
+  return stays_in_range(part) || !stays_in_range(whole.expr());
+}
+
 Split Canonicalizer::quotient(Split x, int64_t divisor, Rounding rounding) {
   x = with_rounding(std::move(x), rounding);
   if (x.scale % divisor == 0) {
@@ -176,7 +180,7 @@ Split Canonicalizer::remainder(Split x, int64_t divisor, Rounding rounding) {
   if (divisor % x.scale == 0 && x.scale > 0) {
     // ((i % u) / l * s) % d = ((i % u) % (l * d / s)) / l * s
     auto upper = checked_mul(x.lower, divisor / x.scale);
-    if (upper && fits(*upper, x.dtype)) {
+    if (upper && *upper < kPosInf && fits(*upper, x.dtype)) {
       if (x.upper == kPosInf) {
         x.upper = *upper;
         return x;
@@ -216,7 +220,8 @@ Form Canonicalizer::quotient(const Form& x, int64_t divisor, Rounding rounding) 
   }
   // Truncation lets the divisible part out only where both parts have no sign to lose.
   Expr rest_expr = rest.expr();
-  if (floored || (analyzer().prove_ge(divisible.expr(), 0) && analyzer().prove_ge(rest_expr, 0))) {
+  if (stands_alone(rest_expr, *sum) &&
+      (floored || (analyzer().prove_ge(divisible.expr(), 0) && analyzer().prove_ge(rest_expr, 0)))) {
     divisible.divide(divisor);
     bool ok = true;
     if (auto c = as_int(rest_expr)) {
@@ -242,13 +247,18 @@ Form Canonicalizer::remainder(const Form& x, int64_t divisor, Rounding rounding)
   Sum left = *sum;
   if (!floored && rest.is_zero()) return int_imm(0, sum->dtype);
   Expr rest_expr = rest.expr();
-  if (floored || (analyzer().prove_ge(divisible.expr(), 0) && analyzer().prove_ge(rest_expr, 0))) {
+  if (stands_alone(rest_expr, *sum) &&
+      (floored || (analyzer().prove_ge(divisible.expr(), 0) && analyzer().prove_ge(rest_expr, 0)))) {
     if (rest_expr.as<IntImm>()) return remainder_expr(rest_expr, divisor, rounding);
     if (compare(rest_expr, divisor) == Order::lt && (!floored || analyzer().prove_ge(rest_expr, 0))) return rest_expr;
     left = rest;
   }
   if (floored) {
-    left.base = floor_mod(left.base, divisor);
+    left.base = residue(left.base, divisor, [&](int64_t base) {
+      Sum with_base = left;
+      with_base.base = base;
+      return with_base.expr();
+    });
     return remainder(as_split(Form(left)), divisor, rounding);
   }
   // (x - 5) % 3 is (x - 2) % 3 where x - 5 >= 0 and x - 2 >= 0.
@@ -264,7 +274,8 @@ Form Canonicalizer::of_division(const Expr& e, Kind kind) {
   if (auto f = folded(kind, a, b)) return *f;
   bool is_quotient = kind == Kind::div || kind == Kind::floordiv;
   Rounding rounding = kind == Kind::div || kind == Kind::mod ? Rounding::truncated : Rounding::floored;
-  if (const IntImm* c = constant_of(b); c && c->value > 0)
+  // The greatest int64 stands for no modulus in a `Split`.
+  if (const IntImm* c = constant_of(b); c && c->value > 0 && c->value < kPosInf)
     return is_quotient ? quotient(a, c->value, rounding) : remainder(a, c->value, rounding);
   Expr x = to_expr(a), y = kept_divisor(kind, o.b, to_expr(b));
   if (auto common = cancel_common_factors(x, y)) {
@@ -312,7 +323,7 @@ Form Canonicalizer::of_lt(const Expr& e) {
   Form difference = form(fold(Kind::sub, lt.a, lt.b));
   const Sum* sum = std::get_if<Sum>(&difference);
   if (!sum) return visit_node(e);
-  int64_t d = std::abs(sum->base);
+  int64_t d = gcd(sum->base, 0);
   bool scaled = false;
   for (const Split& t : sum->terms) {
     if (t.scale <= 1 && t.scale >= -1) continue;

@@ -26,6 +26,8 @@ class Canonicalizer final : public Rewriter {
   Form remainder(const Form& x, int64_t divisor, Rounding rounding);
   Split quotient(Split x, int64_t divisor, Rounding rounding);
   Split remainder(Split x, int64_t divisor, Rounding rounding);
+  /// Whether a part of a sum may be divided apart from the rest: it leaves no range that the whole is known to keep.
+  bool stands_alone(const Expr& part, const Sum& whole);
   bool within(const Expr& e, int64_t limit);
 };
 

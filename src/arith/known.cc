@@ -87,7 +87,7 @@ void KnownComparisons::add(const Expr& condition, PooledVector<Known>& to) {
       order = Order::ge;
       offset = checked_add(*offset, 1);
     }
-    if (offset) to.push_back({key(a.expr), key(b.expr), *offset, *order});
+    if (offset && *offset >= kNegInf) to.push_back({key(a.expr), key(b.expr), *offset, *order});
   }
 }
 

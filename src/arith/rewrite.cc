@@ -90,6 +90,20 @@ void Rewriter::note(const Rule& rule) {
   if (analyzer_.on_rule) analyzer_.on_rule(rule.name);
 }
 
+bool Rewriter::stays_in_range(const Expr& e) {
+  const Bounds b = analyzer_.bounds(e);
+  return !is_inf(b.min) && !is_inf(b.max) && fits(b.min, e->dtype) && fits(b.max, e->dtype);
+}
+
+int64_t Rewriter::residue(int64_t number, int64_t divisor, const std::function<Expr(int64_t)>& dividend) {
+  const int64_t floored = floor_mod(number, divisor), truncated = number % divisor;
+  const bool power_of_two = divisor > 0 && (divisor & (divisor - 1)) == 0;  // what wraps has the same residue
+  if (floored == truncated || power_of_two || stays_in_range(dividend(floored))) return floored;
+  // Where the dividend's range is not known, a smaller number is taken to leave none.
+  auto size = [](int64_t v) { return v < 0 ? -static_cast<__int128>(v) : v; };
+  return size(floored) < size(number) && !stays_in_range(dividend(number)) ? floored : truncated;
+}
+
 bool Rewriter::holds(const Pattern& guard, const Bindings& bindings) {
   if (guard.only_constants()) return guard.value(bindings).value_or(0) != 0;
   Expr e = guard.fill(bindings);

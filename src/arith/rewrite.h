@@ -1,6 +1,7 @@
 // Simplification by rewrite rules (internal to Analyzer).
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "arith/facts.h"
@@ -30,6 +31,11 @@ class Rewriter {
   /// Whether a guard of a rule is true.
   bool holds(const Pattern& guard, const Bindings& bindings);
   void note(const Rule& rule);
+  /// Whether e is known to stay in its dtype's range.
+  bool stays_in_range(const Expr& e);
+  /// What `number`, a term or the factor of a term of `dividend`, becomes modulo `divisor`, neither of them 0: its floored
+  /// residue, unless that may take the dividend out of its range; then the truncated one, which only makes terms smaller.
+  int64_t residue(int64_t number, int64_t divisor, const std::function<Expr(int64_t)>& dividend);
   Analyzer& analyzer() { return analyzer_; }
 
   void bind(const VarRef& var, const Expr& value) { vars_[var] = value; }

@@ -67,7 +67,7 @@ Expr Sum::expr() const {
   for (const Split& t : ordered)
     if (t.scale > 0) e = fold(Kind::add, e, t.expr());
   // The least value has no negative: it is added.
-  bool least = !arith::fits(-base, dtype);
+  bool least = base == std::numeric_limits<int64_t>::min() || !arith::fits(-base, dtype);
   if (base > 0 || least) e = fold(Kind::add, e, int_imm(base, dtype));
   for (const Split& t : ordered)
     if (t.scale < 0) e = fold(Kind::sub, e, t.expr(-1));

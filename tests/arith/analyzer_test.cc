@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include "arith/eval.h"
 #include "arith/fold.h"
 #include "arith/intset.h"
 #include "arith/kind.h"
+#include "arith/numbers.h"
 #include "arith/text_form.h"
 
 namespace sator::arith {
@@ -125,6 +127,61 @@ TEST(Analyzer, ConstantsNeverWrap) {
   // The least int32 has no negative.
   Expr least = make<Sub>(int_imm(INT32_MIN), Expr(n["x"]));
   EXPECT_TRUE(same(a.simplify(least), least)) << show(a.simplify(least));
+}
+
+/// The value that a machine computes: each operation wraps at the width of its dtype.
+int64_t wrapped(const Expr& e, const Values& values) {
+  if (const Select* n = e.as<Select>())
+    return wrapped(wrapped(n->condition, values) ? n->true_value : n->false_value, values);
+  const Kind kind = kind_of(e);
+  if (!is_binary(kind)) return *evaluate(e, values);
+  const Operands o = operands(*e, kind);
+  const int64_t a = wrapped(o.a, values), b = wrapped(o.b, values);
+  int64_t v = 0;
+  if (kind == Kind::add)
+    __builtin_add_overflow(a, b, &v);
+  else if (kind == Kind::sub)
+    __builtin_sub_overflow(a, b, &v);
+  else if (kind == Kind::mul)
+    __builtin_mul_overflow(a, b, &v);
+  else
+    v = *fold_value(kind, a, b);
+  return e->dtype == i32 ? static_cast<int32_t>(v) : v;
+}
+
+TEST(Analyzer, NothingLeavesARangeThatItKept) {
+  // The dividends stay in range. Made of their residues, or by bounds at the ends of int64, they would not, or had another
+  // sign.
+  struct Case {
+    const char* expr;
+    DType dtype = i32;
+  };
+  for (const Case& c : {Case{"(0 - i * 3) % 998244353"},
+                        Case{"(i * 31 - j * 17) % 1000000007"},
+                        Case{"(i - 1) % 2147483647"},
+                        Case{"(i * 3 + j * 3 - 16) % 16"},
+                        Case{"(i + j * (0 - 5)) % 2147483629"},
+                        Case{"(i * 195225787 - 16 + j * 195225787) % 8"},
+                        Case{"(i - j) % i64(9223372036854775807)", i64},
+                        Case{"truncmod(i64(9223372036854775807) - i, i64(8))", i64},
+                        Case{"truncmod(i64(9223372036854775807) - i, i64(9223372036854775807))", i64},
+                        Case{"(i64(9223372036854775807) - i) // i64(9223372036854775807)", i64},
+                        Case{"select(i <= i64(-9223372036854775807) - i64(1), i, j)", i64},
+                        Case{"select(i64(-9223372036854775807) - i64(1) >= i, i, j)", i64},
+                        Case{"select(i64(-9223372036854775807) - i64(1) < i, i, j)", i64}}) {
+    SCOPED_TRACE(c.expr);
+    Names names;
+    Analyzer a;
+    bind_ranges(a, names, "i:8 j:5", c.dtype);
+    Expr e = parse_expr(c.expr, names), simple = a.simplify(e);
+    for (int64_t i = 0; i < 8; ++i) {
+      for (int64_t j = 0; j < 5; ++j) {
+        const Values values{{names["i"], i}, {names["j"], j}};
+        ASSERT_EQ(wrapped(e, values), evaluate(e, values)) << "the case wraps at i=" << i << " j=" << j;
+        EXPECT_EQ(wrapped(simple, values), evaluate(e, values)) << show(simple) << " at i=" << i << " j=" << j;
+      }
+    }
+  }
 }
 
 TEST(Analyzer, Bounds) {

@@ -72,6 +72,29 @@ Expr known_floormod(const Bindings& b, Rewriter& r) {
   return bounds.min >= 0 && bounds.max < divisor ? b[x] : nullptr;
 }
 
+/// floormod(dividend, c2) with c1 in the dividend reduced.
+template <class Dividend>
+Expr reduced(const Bindings& b, Rewriter& r, Dividend dividend) {
+  const int64_t given = b.constant(c1), divisor = b.constant(c2);
+  if (divisor == 0 || divisor == -1) return nullptr;
+  auto with = [&](int64_t number) { return dividend(int_imm(number, b.dtype)); };
+  const int64_t residue = r.residue(given, divisor, with);
+  return residue == given ? nullptr : fold(Kind::floormod, with(residue), b[c2]);
+}
+Expr scaled_by(const Expr& e, const Expr& factor) { return fold(Kind::mul, e, factor); }
+Expr reduced_scale(const Bindings& b, Rewriter& r) {
+  return reduced(b, r, [&](const Expr& c) { return scaled_by(b[x], c); });
+}
+Expr reduced_scale_first(const Bindings& b, Rewriter& r) {
+  return reduced(b, r, [&](const Expr& c) { return fold(Kind::add, scaled_by(b[x], c), b[y]); });
+}
+Expr reduced_scale_second(const Bindings& b, Rewriter& r) {
+  return reduced(b, r, [&](const Expr& c) { return fold(Kind::add, b[x], scaled_by(b[y], c)); });
+}
+Expr reduced_constant(const Bindings& b, Rewriter& r) {
+  return reduced(b, r, [&](const Expr& c) { return fold(Kind::add, b[x], c); });
+}
+
 /// x // y and x % y where 0 <= x < y is known of the two together.
 Expr below_divisor(const Bindings& b, Rewriter& r) {
   return r.compare(b[x], b[y]) == Order::lt ? int_imm(0, b.dtype) : nullptr;
@@ -154,15 +177,12 @@ const RuleTable& floormod_vector() {
 const RuleTable& floormod_index() {
   // clang-format off
   static const RuleTable table("floormod, index", {
-      {"reduce-scale", {floormod(x * c1, c2)}, floormod(x * floormod(c1, c2), c2), {c2 != 0, c1 != floormod(c1, c2)}},
+      {"reduce-scale", {floormod(x * c1, c2)}, {}, {}, false, reduced_scale},
       {"scaled-small-rest", {floormod(x * c1 + y, c2)}, floormod(x, floordiv(c2, c1)) * c1 + y,
        {c1 > 0, c2 > 0, divides(c1, c2), floordiv(y, c1) == 0}},
-      {"reduce-scale-first", {floormod(x * c1 + y, c2)}, floormod(x * floormod(c1, c2) + y, c2),
-       {c2 > 0, c1 != floormod(c1, c2)}},
-      {"reduce-constant", {floormod(x + c1, c2)}, floormod(x + floormod(c1, c2), c2),
-       {c2 > 0, c1 != floormod(c1, c2)}},
-      {"reduce-scale-second", {floormod(x + y * c1, c2)}, floormod(x + y * floormod(c1, c2), c2),
-       {c2 > 0, c1 != floormod(c1, c2)}},
+      {"reduce-scale-first", {floormod(x * c1 + y, c2)}, {}, {c2 > 0}, false, reduced_scale_first},
+      {"reduce-constant", {floormod(x + c1, c2)}, {}, {c2 > 0}, false, reduced_constant},
+      {"reduce-scale-second", {floormod(x + y * c1, c2)}, {}, {c2 > 0}, false, reduced_scale_second},
       {"common-scale", {floormod(x * c1, x * c2)}, x * floormod(c1, c2), {c2 != 0}},
       {"of-multiple", {floormod(x * y, y), floormod(y * x, y)}, 0},
       {"completing", {floormod(x + floormod(z, y), y), floormod(floormod(z, y) + x, y)}, 0, {floormod(x + z, y) == 0}},
