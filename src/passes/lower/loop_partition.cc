@@ -58,6 +58,16 @@ Expr excess_of(const Expr& e) {
   return nullptr;
 }
 
+/// An index expression computed in 64 bits.
+Expr in_64_bits(const Expr& e) {
+  if (e->dtype == i32) {
+    if (const Add* n = e.as<Add>()) return in_64_bits(n->a) + in_64_bits(n->b);
+    if (const Sub* n = e.as<Sub>()) return in_64_bits(n->a) - in_64_bits(n->b);
+    if (const Mul* n = e.as<Mul>()) return in_64_bits(n->a) * in_64_bits(n->b);
+  }
+  return cast_to(i64, e);
+}
+
 int64_t count_stores(const Stmt& stmt) {
   int64_t n = 0;
   walk(stmt, [&](const BufferStore&) { ++n; });
@@ -99,14 +109,17 @@ class Partitioner {
   Stmt run(const Stmt& stmt) {
     const For* loop = stmt.as<For>();
     if (!loop) {
-      if (const LetStmt* n = stmt.as<LetStmt>(); n && arith::is_index(n->var->dtype))
+      if (const LetStmt* n = stmt.as<LetStmt>(); n && arith::is_index(n->var->dtype)) {
         analyzer_.bind(n->var, analyzer_.bounds(n->value));
+        ranges_.bind(n->var, ranges_.bounds(n->value));
+      }
       NodeRef out = stmt->info().map_children(*stmt, [&](const NodeRef& child) -> NodeRef {
         const StmtNode* s = child->as<StmtNode>();
         return s ? NodeRef(run(ref(*s))) : child;
       });
       return cast<StmtNode>(out);
     }
+    ranges_.bind(loop->var, make<Range>(loop->min, cast_to(loop->min->dtype, loop->extent)));
     // Inner anchors first; what they handled has other nodes, or is remembered.
     Stmt body = run(loop->body);
     std::vector<LoopCondition> conditions = anchored_at(*loop, body);
@@ -123,6 +136,13 @@ class Partitioner {
   static constexpr int64_t kMaxHeights = 16;  ///< more copies of a tile cost more code than they save time
 
   static bool is_tile_loop(const For& n) { return n.kind == LoopKind::vectorized || n.kind == LoopKind::unrolled; }
+
+  /// Whether the bounds of an expression lie beyond its dtype. Of sizes nobody knows a bound: they are not so large.
+  bool may_wrap(const Expr& e) {
+    const arith::Bounds b = ranges_.bounds(e);
+    auto leaves = [&](int64_t bound) { return !arith::is_inf(bound) && !arith::fits(bound, e->dtype); };
+    return leaves(b.min) || leaves(b.max);
+  }
 
   /// The conditions below `anchor` whose anchor it is.
   std::vector<LoopCondition> anchored_at(const For& anchor, const Stmt& body) {
@@ -159,6 +179,7 @@ class Partitioner {
     if (std::find(handled_.begin(), handled_.end(), part) != handled_.end()) return {};
     Expr excess = excess_of(part);
     if (!excess || !uses_var(excess, *anchor.var)) return {};
+    if (may_wrap(excess)) excess = in_64_bits(excess);
     std::vector<const For*> inner;
     for (const For* n : loops)
       if (uses_var(excess, *n->var)) inner.push_back(n);
@@ -264,13 +285,17 @@ class Partitioner {
       Expr next = substitute(c.excess, {{loop.var, loop.var + 1}});
       auto slope = as_int(analyzer_.simplify(next - c.excess));
       if (!slope || *slope == 0) return nullptr;
-      // A comparison in a wider dtype may have its bound where the loop's does not reach.
-      const DType wide = c.excess->dtype.bits > d.bits ? c.excess->dtype : d;
+      Expr rest = analyzer_.simplify(substitute(c.excess, {{loop.var, int_imm(0, d)}}));
+      // The bound may lie where the loop's dtype does not reach.
+      const Expr steep = int_imm(std::abs(*slope), i64);
+      const bool beyond = rest->dtype.bits > d.bits || !arith::fits(std::abs(*slope), rest->dtype) ||
+                          may_wrap(rest - cast_to(rest->dtype, steep)) || may_wrap(cast_to(rest->dtype, steep) - rest);
+      const DType wide = beyond ? i64 : d;
+      rest = wide == i64 ? in_64_bits(rest) : rest;
       auto bound = [&](const Expr& e) {
         if (wide == d) return analyzer_.simplify(e);
         return cast_to(d, analyzer_.simplify(min(max(e, cast_to(wide, begin)), cast_to(wide, end))));
       };
-      Expr rest = cast_to(wide, analyzer_.simplify(substitute(c.excess, {{loop.var, int_imm(0, d)}})));
       if (*slope > 0)  // i < ceildiv(-rest, slope)
         high = min(high, bound(ceildiv(-rest, int_imm(*slope, wide))));
       else  // i > rest / -slope
@@ -298,6 +323,7 @@ class Partitioner {
   }
 
   arith::Analyzer analyzer_;
+  arith::Analyzer ranges_;  ///< knows those of loops too, for `may_wrap` alone
   std::vector<Expr> handled_;
 };
 
