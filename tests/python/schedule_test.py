@@ -57,6 +57,12 @@ class Modules(unittest.TestCase):
 
 
 class Steps(unittest.TestCase):
+    def test_a_factor_near_the_greatest_int32_makes_one_outer_iteration(self):
+        for factors in ([None, 2**31 - 1], [None, 2**31 - 8], [2**31 - 1, None]):
+            sch = tir.Schedule(Added)
+            extents = [int(sch.get(loop).extent) for loop in sch.split(sch.get_loops("C")[0], factors)]
+            self.assertEqual(extents, [1 if f is None else f for f in factors])
+
     def test_the_notebook_s_steps(self):
         sch = sator.tir.Schedule(Added)
         self.assertEqual(f"{type(sch).__module__}.{type(sch).__name__}", "sator.tir.schedule.schedule.Schedule")

@@ -1,11 +1,15 @@
 #include <algorithm>
+#include <utility>
 
+#include "arith/kind.h"
 #include "schedule/loops.h"
 #include "schedule/primitives.h"
 
 namespace sator::schedule {
 
 using namespace tir;
+
+static constexpr size_t kLongestName = 100;
 
 /// Whether the loops of known extents alone have more iterations together than an int64 counts.
 static bool are_too_many(const Schedule& s, const std::vector<Loop>& loops) {
@@ -64,6 +68,36 @@ static MaybeReason cannot_fuse(const Schedule& s, const std::vector<Loop>& loops
   return {};
 }
 
+/// The condition simplified, without the parts that the others imply.
+static Expr simplify_condition(const Expr& condition, arith::Analyzer& analyzer) {
+  std::vector<Expr> parts = arith::conjuncts(analyzer.simplify(condition));
+  auto all = [&] {
+    Expr out = bool_imm(true);
+    for (const Expr& p : parts) out = logical_and(out, p);
+    return out;
+  };
+  for (size_t k = parts.size(); k-- > 0 && parts.size() > 1;) {
+    const Expr part = std::exchange(parts[k], bool_imm(true));
+    const auto scope = analyzer.with_constraint(all());
+    if (analyzer.prove(part))
+      parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(k));
+    else
+      parts[k] = part;
+  }
+  return all();
+}
+
+/// The outermost blocks in `stmt` with their predicates simplified: the digits of a loop that was split meet again.
+static Stmt simplify_predicates(const Stmt& stmt, arith::Analyzer& analyzer) {
+  if (const BlockRealize* realize = stmt.as<BlockRealize>())
+    return with(*realize, &BlockRealize::predicate, simplify_condition(realize->predicate, analyzer));
+  if (const For* loop = stmt.as<For>()) analyzer.bind(loop->var, make<Range>(loop->min, loop->extent));
+  return cast<StmtNode>(stmt->info().map_children(*stmt, [&](const NodeRef& child) -> NodeRef {
+    Stmt inner = cast<StmtNode>(child);
+    return inner ? NodeRef(simplify_predicates(inner, analyzer)) : child;
+  }));
+}
+
 /// Joins nested loops into one; the inverse of split.
 ///   for i, j in T.grid(n, m): S(i, j)   =>   for i_j_fused in range(n * m): S(i_j_fused // m, i_j_fused % m)
 /// The loop counts in the widest dtype of the loops; in int64 where they may have more iterations together than that counts,
@@ -78,6 +112,8 @@ static Loop do_fuse(Schedule& s, std::vector<Loop> loops, bool preserve_unit_ite
     name += l->name + "_";
     bits = std::max<int>(bits, l->dtype.bits);
   }
+  // Names double where a loop is split and fused again and again: long ones say where it began.
+  if (name.size() > kLongestName) name = loops.front()->name + "_";
   arith::Analyzer analyzer;
   s.bind_ranges(analyzer, outer);
   if (!fits_dtype && most_iterations(s, loops, analyzer) > max_int(DType::Int(bits))) bits = 64;
@@ -97,7 +133,8 @@ static Loop do_fuse(Schedule& s, std::vector<Loop> loops, bool preserve_unit_ite
   Expr extent = int_imm(1, dtype);
   for (const Loop& l : loops) extent = extent * cast_to(dtype, s.get(l).extent);
   extent = analyzer.simplify(extent);
-  Stmt body = substitute(s.get(loops.back()).body, map);
+  analyzer.bind(fused, range_of(extent));
+  Stmt body = simplify_predicates(substitute(s.get(loops.back()).body, map), analyzer);
   s.replace(first, simplify_bindings(s, for_loop(fused, extent, body), outer, preserve_unit_iters));
   return fused;
 }

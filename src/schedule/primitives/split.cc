@@ -46,6 +46,18 @@ static MaybeReason cannot_split(const Schedule& s, const Loop& i, const Factors&
                   .needs = text("a product of at most ", limit),
                   .hint = "leave one factor open: None",
                   .at = {{Stmt(&loop), "split here"}}};
+  const auto extent = as_int(loop.extent), last = extent ? arith::checked_add(*extent, *count - 1) : std::nullopt;
+  if (const int64_t limit = max_int(i->dtype); open == 1 && extent && (!last || *last - *last % *count > limit))
+    return Reason{
+        .what = text("the new loops have more iterations than the ", i->dtype, " of loop ", i->name, " counts"),
+        .needs = text("at most ",
+                      limit,
+                      " iterations: the extent ",
+                      *extent,
+                      " rounded up to the product of the factors, ",
+                      *count),
+        .hint = "use smaller factors",
+        .at = {{Stmt(&loop), "split here"}}};
   if (factors.empty() || open > 1)
     return Reason{.what = text(factors.empty() ? "no factor is given" : text(open, " factors are left open")),
                   .needs = "at least one factor, at most one of them None",
@@ -80,6 +92,29 @@ static MaybeReason cannot_split(const Schedule& s, const Loop& i, const Factors&
   return {};
 }
 
+/// Why the loop cannot be split without a predicate; nothing if it can. Sizes that only symbols name are the caller's to know.
+static MaybeReason cannot_leave_predicate_out(const Schedule& s, const Loop& i, const Factors& factors) {
+  const For& loop = s.get(i);
+  const auto extent = as_int(loop.extent);
+  int64_t product = 1;
+  bool open = false;
+  for (const std::optional<Expr>& f : factors) {
+    if (f && !as_int(*f)) return {};
+    f ? product *= *as_int(*f) : open = true;
+  }
+  if (!extent || (open ? *extent % product == 0 : *extent == product)) return {};
+  return Reason{.what = text("the factors' product ",
+                             product,
+                             open ? " does not divide " : " is not ",
+                             "the extent ",
+                             *extent,
+                             " of loop ",
+                             i->name),
+                .needs = "factors that make just as many iterations, where no predicate holds others back",
+                .hint = "leave disable_predication out",
+                .at = {{Stmt(&loop), "split here"}}};
+}
+
 /// Splits a loop into as many loops as there are factors; a factor left open becomes ceildiv(extent, product of the
 /// others).
 ///   for i in range(n): S(i)   =>   for i_0, i_1 in T.grid(n_0, n_1): S(i_0 * n_1 + i_1)
@@ -88,6 +123,7 @@ static MaybeReason cannot_split(const Schedule& s, const Loop& i, const Factors&
 static std::vector<Loop> do_split(Schedule& s, Loop i, Factors factors, bool preserve_unit_iters,
                                   bool disable_predication) {
   s.require(cannot_split(s, i, factors));
+  if (disable_predication) s.require(cannot_leave_predicate_out(s, i, factors));
   const For& loop = s.get(i);
   int outer = s.sites()[s.site(i)].parent;
   arith::Analyzer analyzer;
@@ -108,7 +144,11 @@ static std::vector<Loop> do_split(Schedule& s, Loop i, Factors factors, bool pre
     }
   }
   for (Expr& e : extents) {
-    if (!e) e = analyzer.simplify(ceildiv(cast_to(dtype, loop.extent), known));
+    if (e) continue;
+    const auto extent = as_int(loop.extent), count = as_int(known);
+    // Of numbers in 64 bits: their sum may leave the loop's dtype where the quotient does not.
+    e = extent && count ? int_imm(floor_div(*extent + (*count - 1), *count), dtype)
+                        : analyzer.simplify(ceildiv(cast_to(dtype, loop.extent), known));
   }
 
   std::vector<Loop> loops;
