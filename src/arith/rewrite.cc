@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "arith/analyzer.h"
+#include "arith/bounds.h"
 #include "arith/fold.h"
 #include "arith/rules/tables.h"
 
@@ -288,8 +289,14 @@ Expr Rewriter::rewrite_lt(const Expr& e) {
   Order order = compare(lt->a, lt->b);
   if (order == Order::lt) return truth(true, e->dtype);
   if (within(order, Order::ge)) return truth(false, e->dtype);
-  if (Expr r = rules::lt_index().set.apply(e, *this)) return r;
-  if (Expr r = merge_offsets(lt->a, lt->b)) return visit_again(r);
+  // What moves to the other side must have room there. Of a side that may be anything, it is taken to have.
+  auto known = [&](const Expr& x) { return stays_in_range(x) && analyzer_.bounds(x) != bounds_of(x->dtype); };
+  auto has_room = [&](const Expr& r) {
+    const LT* to = r.as<LT>();
+    return !to || (stays_in_range(to->a) && stays_in_range(to->b)) || !known(lt->a) || !known(lt->b);
+  };
+  if (Expr r = rules::lt_index().set.apply(e, *this); r && has_room(r)) return r;
+  if (Expr r = merge_offsets(lt->a, lt->b); r && has_room(r)) return visit_again(r);
   Modular a = analyzer_.modular(lt->a), b = analyzer_.modular(lt->b);
   int64_t factor = gcd(gcd(a.base, a.coeff), gcd(b.base, b.coeff));
   if (factor > 1 && fits(factor, lt->a->dtype)) {

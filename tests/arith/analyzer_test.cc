@@ -129,26 +129,6 @@ TEST(Analyzer, ConstantsNeverWrap) {
   EXPECT_TRUE(same(a.simplify(least), least)) << show(a.simplify(least));
 }
 
-/// The value that a machine computes: each operation wraps at the width of its dtype.
-int64_t wrapped(const Expr& e, const Values& values) {
-  if (const Select* n = e.as<Select>())
-    return wrapped(wrapped(n->condition, values) ? n->true_value : n->false_value, values);
-  const Kind kind = kind_of(e);
-  if (!is_binary(kind)) return *evaluate(e, values);
-  const Operands o = operands(*e, kind);
-  const int64_t a = wrapped(o.a, values), b = wrapped(o.b, values);
-  int64_t v = 0;
-  if (kind == Kind::add)
-    __builtin_add_overflow(a, b, &v);
-  else if (kind == Kind::sub)
-    __builtin_sub_overflow(a, b, &v);
-  else if (kind == Kind::mul)
-    __builtin_mul_overflow(a, b, &v);
-  else
-    v = *fold_value(kind, a, b);
-  return e->dtype == i32 ? static_cast<int32_t>(v) : v;
-}
-
 TEST(Analyzer, NothingLeavesARangeThatItKept) {
   // The dividends stay in range. Made of their residues, or by bounds at the ends of int64, they would not, or had another
   // sign.

@@ -1,11 +1,14 @@
 // Every rewrite rule against the meaning of the expressions: random values for the holes, both sides evaluated.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <functional>
 #include <random>
 #include <set>
 
 #include "arith/analyzer.h"
 #include "arith/eval.h"
+#include "arith/numbers.h"
 #include "arith/rewrite.h"
 #include "arith/rules/tables.h"
 #include "arith/text_form.h"
@@ -202,6 +205,52 @@ void check_simplification(uint64_t seed, uint64_t count, bool constrain) {
       }
     }
   }
+}
+
+// Constants near the ends of int32: what wraps nowhere wraps nowhere once it is simplified.
+TEST(Simplify, WrapsNowhere) {
+  constexpr std::array<int64_t, 12> kConstants{
+      INT32_MAX, 2147483640, 2000000000, 1000000007, 998244353, 1 << 30, 268435455, 65536, 8, 7, 1, 2};
+  const VarRef i = make_var("i"), j = make_var("j");
+  int compared = 0;
+  for (uint64_t seed = 0; seed < fuzz_cases(20000); ++seed) {
+    Draw draw(seed);
+    Analyzer analyzer;
+    for (const VarRef& v : {i, j}) analyzer.bind(v, range_of(int_imm(8)));
+    auto constant = [&] { return int_imm(kConstants[static_cast<size_t>(draw.from(0, 11))]); };
+    std::function<Expr(int)> index = [&](int depth) -> Expr {
+      if (depth == 0) return draw.from(0, 2) == 0 ? Expr(constant()) : Expr(draw.from(0, 1) ? i : j);
+      const Expr a = index(depth - 1);
+      switch (draw.from(0, 6)) {
+        case 0: return make<Add>(a, index(depth - 1));
+        case 1:
+        case 2: return make<Sub>(a, index(depth - 1));
+        case 3: return make<Mul>(a, constant());
+        case 4: return make<FloorDiv>(a, constant());
+        case 5: return make<FloorMod>(a, constant());
+        default: return draw.from(0, 1) ? Expr(make<Div>(a, constant())) : Expr(make<Mod>(a, constant()));
+      }
+    };
+    Expr e = index(3);
+    if (draw.from(0, 3) == 0) e = make<LT>(e, index(2));
+    std::vector<std::pair<Values, int64_t>> want;
+    bool wraps = false;
+    for (int64_t at = 0; at < 64 && !wraps; ++at) {
+      const Values values{{i, at / 8}, {j, at % 8}};
+      walk(e, [&](const ExprNode& part) {
+        const auto v = evaluate(ref(part), values);
+        wraps |= !v || (part.dtype == i32 && !fits(*v, i32));
+      });
+      if (!wraps) want.emplace_back(values, *evaluate(e, values));
+    }
+    if (wraps) continue;
+    ++compared;
+    const Expr simple = analyzer.simplify(e);
+    for (const auto& [values, value] : want)
+      ASSERT_EQ(wrapped(simple, values), value) << "seed " << seed << " i=" << values.at(i) << " j=" << values.at(j)
+                                                << "\n  " << show(e) << "\n  " << show(simple);
+  }
+  EXPECT_GE(compared, 5000);
 }
 
 TEST(Simplify, KeepsTheValue) { check_simplification(1000, fuzz_cases(6000), false); }

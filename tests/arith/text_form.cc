@@ -3,6 +3,7 @@
 #include <cctype>
 #include <cstdlib>
 
+#include "arith/fold.h"
 #include "arith/kind.h"
 
 namespace sator::arith {
@@ -283,6 +284,26 @@ std::string show(const Expr& e) {
 uint64_t fuzz_cases(uint64_t usual) {
   const char* cases = std::getenv("SATOR_FUZZ_CASES");
   return cases ? std::strtoull(cases, nullptr, 10) : usual;
+}
+
+int64_t wrapped(const Expr& e, const Values& values) {
+  if (const Select* n = e.as<Select>())
+    return wrapped(wrapped(n->condition, values) ? n->true_value : n->false_value, values);
+  if (const Not* n = e.as<Not>()) return !wrapped(n->a, values);
+  const Kind kind = kind_of(e);
+  if (!is_binary(kind)) return *evaluate(e, values);
+  const Operands o = operands(*e, kind);
+  const int64_t a = wrapped(o.a, values), b = wrapped(o.b, values);
+  int64_t v = 0;
+  if (kind == Kind::add)
+    __builtin_add_overflow(a, b, &v);
+  else if (kind == Kind::sub)
+    __builtin_sub_overflow(a, b, &v);
+  else if (kind == Kind::mul)
+    __builtin_mul_overflow(a, b, &v);
+  else
+    v = *fold_value(kind, a, b);
+  return e->dtype == i32 ? static_cast<int32_t>(v) : v;
 }
 
 }  // namespace sator::arith

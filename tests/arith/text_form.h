@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 
+#include "arith/eval.h"
 #include "ir/expr.h"
 
 namespace sator::arith {
@@ -37,6 +38,9 @@ struct Names {
 /// Throws Error with the place if the text is not an expression.
 Expr parse_expr(const std::string& text, Names& names);
 std::string show(const Expr& e);
+
+/// The value of an integer expression of operators as a machine computes it: each wraps at the width of its dtype.
+int64_t wrapped(const Expr& e, const Values& values);
 
 /// How many random cases a test draws: `usual`, or SATOR_FUZZ_CASES of the environment.
 uint64_t fuzz_cases(uint64_t usual);
