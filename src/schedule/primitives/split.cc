@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "arith/numbers.h"
 #include "schedule/loops.h"
 #include "schedule/primitives.h"
@@ -46,14 +48,18 @@ static MaybeReason cannot_split(const Schedule& s, const Loop& i, const Factors&
                   .needs = text("a product of at most ", limit),
                   .hint = "leave one factor open: None",
                   .at = {{Stmt(&loop), "split here"}}};
-  const auto extent = as_int(loop.extent), last = extent ? arith::checked_add(*extent, *count - 1) : std::nullopt;
-  if (const int64_t limit = max_int(i->dtype); open == 1 && extent && (!last || *last - *last % *count > limit))
+  // An extent that nobody bounds is taken to be no greater than half of what the loop counts. Rounding it up adds to it first.
+  const int64_t limit = max_int(i->dtype);
+  const auto extent = as_int(loop.extent);
+  auto last = arith::checked_add(extent ? *extent : std::min(analyzer.bounds(loop.extent).max, limit / 2), *count - 1);
+  if (extent && last) *last -= *last % *count;
+  if (open == 1 && (!last || *last > limit))
     return Reason{
-        .what = text("the new loops have more iterations than the ", i->dtype, " of loop ", i->name, " counts"),
+        .what = text("the new loops may have more iterations than the ", i->dtype, " of loop ", i->name, " counts"),
         .needs = text("at most ",
                       limit,
                       " iterations: the extent ",
-                      *extent,
+                      loop.extent,
                       " rounded up to the product of the factors, ",
                       *count),
         .hint = "use smaller factors",
