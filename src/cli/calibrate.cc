@@ -250,7 +250,7 @@ Command calibrate_command() {
                    &a->of_host.threads,
                    false,
                    {},
-                   at_least(1)},
+                   between(1, 1024)},
                   {"--replace",
                    "with --host: replace files that it did not write and that stand where its own go",
                    &a->of_host.replace},

@@ -213,7 +213,7 @@ Command run_command() {
        &a->inputs},
       {"--output FILE", "where a result goes, .npy; in the order of the results, or NAME=FILE", &a->outputs},
       {"--size NAME=N", "a symbolic size that no input binds", &a->sizes},
-      {"--threads N", "threads of the machine; all cores unless told", &a->threads, false, {}, at_least(1)},
+      {"--threads N", "threads of the machine; all cores unless told", &a->threads, false, {}, between(1, 1024)},
       {"--profile",
        "print how long each function took: medians of several rounds after one that is not counted",
        &a->profile},

@@ -336,6 +336,7 @@ TEST_F(Programs, RefuseInWords) {
            Row{{"run", "f.so", "--output", "B=b.npy"}, "there is no result B"},
            Row{{"run", "f.so", "--output", "a.npy", "--output", "b.npy"}, "2 files without a name for 1 result"},
            Row{{"run", "f.so", "--pe", "4x4"}, "without a chip"},
+           Row{{"run", "f.so", "--threads", "4294967297"}, "--threads 4294967297\n  needs: from 1 to 1024"},
            Row{{"run", "f.so", "--input", "missing.npy"}, "missing.npy"},
            Row{{"build", "f.py", "-o", "g.so", "--rules", "dlight", "--target", "cuda"}, "-o FILE.py writes"},
            Row{{"build", "f.py", "-o", "g.so", "--schedule", "f.py"}, "one primitive per line"},
