@@ -295,6 +295,36 @@ def f(A: T.Buffer((3, 64), "float32"), a: T.handle, b: T.handle):
   }
 }
 
+// A comparison of many lanes may be one of offsets, but not where the numbers come from memory, by a name or as they are.
+TEST(Kernel, ComparisonsOfDataWrap) {
+  const tir::PrimFuncRef f = tir::parse_function(R"(
+@T.prim_func
+def f(A: T.Buffer((4,), "int32"), B: T.Buffer((4, 64), "bool"), C: T.Buffer((4, 64), "bool")):
+    for i in range(4):
+        t: T.int32 = A[i]
+        for j in T.vectorized(64):
+            B[i, j] = t + j < 5
+        for j in T.vectorized(64):
+            C[i, j] = A[i] * 4 + j < 5
+)");
+  Data<int32_t> a(4);
+  Data<uint8_t> b(4 * 64), c(4 * 64);
+  a[0] = INT32_MAX, a[1] = INT32_MAX - 9, a[2] = INT32_MIN, a[3] = (1 << 30) + 1;
+  auto wrapped = [](int64_t v) { return static_cast<int32_t>(static_cast<uint32_t>(v)); };
+  for (const target::CpuLevel* level : target::host_levels()) {
+    Ref<Jit> jit = Jit::create(*level);
+    SatorKernel kernel = jit->add(*passes::lower(f));
+    Ref<runtime::ThreadPool> pool = runtime::ThreadPool::create(1);
+    void* buffers[] = {a.raw(), b.raw(), c.raw()};
+    ASSERT_EQ(kernel(buffers, nullptr, pool->context()), 0) << pool->take_error();
+    for (size_t k = 0; k < 4 * 64; ++k) {
+      const int64_t v = a[k / 64], j = static_cast<int64_t>(k % 64);
+      EXPECT_EQ(b[k], wrapped(v + j) < 5) << level->name << ", element " << k;
+      EXPECT_EQ(c[k], wrapped(v * 4 + j) < 5) << level->name << ", element " << k;
+    }
+  }
+}
+
 // Integers wrap, and an index is what is left of them: 2^30 * 4 is 0, in a let too.
 TEST(Kernel, IndicesOfDataWrapAsTheirCheckDoes) {
   const tir::PrimFuncRef f = tir::parse_function(R"(

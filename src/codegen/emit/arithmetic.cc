@@ -168,12 +168,15 @@ llvm::Value* emit_division(Emit& e, const Expr& a, const Expr& b, bool floor, bo
 }
 
 /// A comparison of what differs between lanes by constants, where it takes several registers: x + o[i] < y is o[i] < y - x for a scalar
-/// y - x, which may be cut to just beyond the offsets. Then bytes hold both sides. Null where the operands are of another form.
+/// y - x, which may be cut to just beyond the offsets. Then bytes hold both sides. Null where the operands are of another form, or have
+/// data, which wraps around.
 static llvm::Value* compare_offsets(Emit& e, const Expr& a, const Expr& b, llvm::CmpInst::Predicate for_signed) {
   const DType d = a->dtype;
   if (!does_not_wrap(d) || d.lanes * d.bits <= e.level.vector_bits) return nullptr;
   const std::optional<Lanes> x = lanes_of(a), y = lanes_of(b);
-  auto is_index = [](const std::optional<Lanes>& l) { return l && (!l->base || is_pure(l->base)); };
+  auto is_index = [&](const std::optional<Lanes>& l) {
+    return l && (!l->base || (is_pure(l->base) && !has_data(e, l->base)));
+  };
   if (!is_index(x) || !is_index(y) || (!x->base && !y->base)) return nullptr;
   std::vector<int64_t> offsets;
   for (size_t i = 0; i < x->offsets.size(); ++i) offsets.push_back(x->offsets[i] - y->offsets[i]);
