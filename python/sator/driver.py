@@ -140,7 +140,6 @@ def build(inputs, args=None, target=None, target_host=None, runtime=None, name="
     return Module(program, library)
 
 
-
 class Executable:
     """A compiled program with graphs; VirtualMachine runs it. From a module that load_module opened: Executable(module)."""
 

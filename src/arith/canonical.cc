@@ -323,7 +323,7 @@ Form Canonicalizer::of_lt(const Expr& e) {
   Form difference = form(fold(Kind::sub, lt.a, lt.b));
   const Sum* sum = std::get_if<Sum>(&difference);
   if (!sum) return visit_node(e);
-  int64_t d = gcd(sum->base, 0);
+  int64_t d = gcd(sum->base, 0);  // its size; 1 of the least int64, which has none
   bool scaled = false;
   for (const Split& t : sum->terms) {
     if (t.scale <= 1 && t.scale >= -1) continue;

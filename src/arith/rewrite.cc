@@ -96,7 +96,7 @@ bool Rewriter::stays_in_range(const Expr& e) {
   return !is_inf(b.min) && !is_inf(b.max) && fits(b.min, e->dtype) && fits(b.max, e->dtype);
 }
 
-int64_t Rewriter::residue(int64_t number, int64_t divisor, const std::function<Expr(int64_t)>& dividend) {
+int64_t Rewriter::residue(int64_t number, int64_t divisor, FunctionRef<Expr(int64_t)> dividend) {
   const int64_t floored = floor_mod(number, divisor), truncated = number % divisor;
   const bool power_of_two = divisor > 0 && (divisor & (divisor - 1)) == 0;  // what wraps has the same residue
   if (floored == truncated || power_of_two || stays_in_range(dividend(floored))) return floored;

@@ -1,12 +1,12 @@
 // Simplification by rewrite rules (internal to Analyzer).
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "arith/facts.h"
 #include "arith/kind.h"
 #include "arith/rule.h"
+#include "base/function_ref.h"
 
 namespace sator::arith {
 
@@ -35,7 +35,7 @@ class Rewriter {
   bool stays_in_range(const Expr& e);
   /// What `number`, a term or the factor of a term of `dividend`, becomes modulo `divisor`, neither of them 0: its floored
   /// residue, unless that may take the dividend out of its range; then the truncated one, which only makes terms smaller.
-  int64_t residue(int64_t number, int64_t divisor, const std::function<Expr(int64_t)>& dividend);
+  int64_t residue(int64_t number, int64_t divisor, FunctionRef<Expr(int64_t)> dividend);
   Analyzer& analyzer() { return analyzer_; }
 
   void bind(const VarRef& var, const Expr& value) { vars_[var] = value; }

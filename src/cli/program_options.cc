@@ -64,8 +64,8 @@ void need_own_output(const std::string& output, const std::vector<std::string>& 
   for (const std::string& file : read)
     if (fs::equivalent(output, file, is_absent))
       fail({.what = text("-o ", output, " would replace ", file, ", which is read"),
-            .needs = "a name of its own for the library",
-            .hint = text("-o ", fs::path(file).stem().string(), ".so")});
+            .needs = "a file of its own",
+            .hint = "take another name, or another ending"});
 }
 
 std::map<std::string, int64_t> bounds_of(const std::vector<std::string>& given) {

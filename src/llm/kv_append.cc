@@ -91,23 +91,23 @@ for d in T.vectorized({D} - {R}):
 // What kv_append computes as blocks of one affine store each, on pages that are not in pairs: the work that the cost engine reads.
 constexpr const char* kAppendWork = R"(
 @T.prim_func
-def kv_append_work(qkv_handle: T.handle, slots_handle: T.handle, k_pages_handle: T.handle, v_pages_handle: T.handle):
+def kv_append_work(qkv_handle: T.handle, {ROPE_HANDLES}slots_handle: T.handle, {QUERY_HANDLE}k_pages_handle: T.handle, v_pages_handle: T.handle):
     T.func_attr({"tir.noalias": T.bool(True), "sator.trusted_indices": 1})
     n = T.int64()
     pages = T.int64()
     qkv = T.match_buffer(qkv_handle, (n, {QKV}, {D}), "float32")
-    slots = T.match_buffer(slots_handle, (n,), "int32")
-    k_pages = T.match_buffer(k_pages_handle, (pages, {G}, {D}, 16), "{T}")
+{ROPE_BUFFERS}    slots = T.match_buffer(slots_handle, (n,), "int32")
+{QUERY_BUFFER}    k_pages = T.match_buffer(k_pages_handle, (pages, {G}, {D}, 16), "{T}")
     v_pages = T.match_buffer(v_pages_handle, (pages, {G}, 16, {D}), "{T}")
     for t in T.parallel(n):
-        for g, d in T.grid({G}, {D}):
+{QUERIES}        for g, d in T.grid({G}, {D}):
             with T.block("key"):
                 vt = T.axis.opaque(n, t)
                 vg = T.axis.spatial({G}, g)
                 vd = T.axis.spatial({D}, d)
-                T.reads(slots[vt], qkv[vt, {H} + vg, vd])
+                T.reads({KEY_READS})
                 T.writes(k_pages[0:pages, vg, vd, 0:16])
-                k_pages[slots[vt] // 16, vg, vd, slots[vt] % 16] = T.cast(qkv[vt, {H} + vg, vd], "{T}")
+                k_pages[slots[vt] // 16, vg, vd, slots[vt] % 16] = T.cast({KEY}, "{T}")
         for g in range({G}):
             for d in T.vectorized({D}):
                 with T.block("value"):
@@ -118,6 +118,18 @@ def kv_append_work(qkv_handle: T.handle, slots_handle: T.handle, k_pages_handle:
                     T.writes(v_pages[0:pages, vg, 0:16, vd])
                     v_pages[slots[vt] // 16, vg, slots[vt] % 16, vd] = T.cast(qkv[vt, {HG} + vg, vd], "{T}")
 )";
+constexpr const char* kQueriesWork = R"(        for h, d in T.grid({H}, {D}):
+            with T.block("query"):
+                vt = T.axis.spatial(n, t)
+                vh = T.axis.spatial({H}, h)
+                vd = T.axis.spatial({D}, d)
+                T.reads(positions[vt], rope[0:limit, 0:{R}], qkv[vt, vh, 0:{D}])
+                T.writes(q[vt, vh, vd])
+                q[vt, vh, vd] = {ROTATED_QUERY}
+)";
+constexpr const char* kCopiedKey = "qkv[vt, {H} + vg, vd]";
+constexpr const char* kCopiedKeyReads = "slots[vt], qkv[vt, {H} + vg, vd]";
+constexpr const char* kRotatedKeyReads = "positions[vt], rope[0:limit, 0:{R}], slots[vt], qkv[vt, {H} + vg, 0:{D}]";
 
 // Element vd of a rotated head {X}. Row p of `rope` holds the cosines, then the sines; element j is paired with j + R/2
 // (Llama's order), or 2 j with 2 j + 1 (GPT-J's). Elements from R on are not rotated; their indices stay inside of the head.
@@ -135,48 +147,6 @@ constexpr const char* kRotatedPairs =
 // The other of a pair. In a head of odd size the last element has none: there the index is kept inside, for nothing.
 constexpr const char* kPartner = "vd // 2 * 2 + (1 - vd % 2)";
 constexpr const char* kPartnerOfOdd = "(vd // 2 * 2 + (1 - vd % 2)) % {D}";
-
-constexpr const char* kAppendRotatedWork = R"(
-@T.prim_func
-def kv_append_work(qkv_handle: T.handle, positions_handle: T.handle, rope_handle: T.handle, slots_handle: T.handle, q_handle: T.handle, k_pages_handle: T.handle, v_pages_handle: T.handle):
-    T.func_attr({"tir.noalias": T.bool(True), "sator.trusted_indices": 1})
-    n = T.int64()
-    pages = T.int64()
-    limit = T.int64()
-    qkv = T.match_buffer(qkv_handle, (n, {QKV}, {D}), "float32")
-    positions = T.match_buffer(positions_handle, (n,), "int32")
-    rope = T.match_buffer(rope_handle, (limit, {R}), "float32")
-    slots = T.match_buffer(slots_handle, (n,), "int32")
-    q = T.match_buffer(q_handle, (n, {H}, {D}), "float32")
-    k_pages = T.match_buffer(k_pages_handle, (pages, {G}, {D}, 16), "{T}")
-    v_pages = T.match_buffer(v_pages_handle, (pages, {G}, 16, {D}), "{T}")
-    for t in T.parallel(n):
-        for h, d in T.grid({H}, {D}):
-            with T.block("query"):
-                vt = T.axis.spatial(n, t)
-                vh = T.axis.spatial({H}, h)
-                vd = T.axis.spatial({D}, d)
-                T.reads(positions[vt], rope[0:limit, 0:{R}], qkv[vt, vh, 0:{D}])
-                T.writes(q[vt, vh, vd])
-                q[vt, vh, vd] = {ROTATED_QUERY}
-        for g, d in T.grid({G}, {D}):
-            with T.block("key"):
-                vt = T.axis.opaque(n, t)
-                vg = T.axis.spatial({G}, g)
-                vd = T.axis.spatial({D}, d)
-                T.reads(positions[vt], rope[0:limit, 0:{R}], slots[vt], qkv[vt, {H} + vg, 0:{D}])
-                T.writes(k_pages[0:pages, vg, vd, 0:16])
-                k_pages[slots[vt] // 16, vg, vd, slots[vt] % 16] = T.cast({ROTATED_KEY}, "{T}")
-        for g in range({G}):
-            for d in T.vectorized({D}):
-                with T.block("value"):
-                    vt = T.axis.opaque(n, t)
-                    vg = T.axis.spatial({G}, g)
-                    vd = T.axis.spatial({D}, d)
-                    T.reads(slots[vt], qkv[vt, {HG} + vg, vd])
-                    T.writes(v_pages[0:pages, vg, 0:16, vd])
-                    v_pages[slots[vt] // 16, vg, slots[vt] % 16, vd] = T.cast(qkv[vt, {HG} + vg, vd], "{T}")
-)";
 
 /// What writes a head of `shape` into a row: one that is rotated, or copied.
 std::string row_of_head(const AttentionShape& shape, const char* to, const char* head, bool rounded, size_t spaces) {
@@ -210,13 +180,18 @@ tir::PrimFuncRef kv_append_kernel(const AttentionShape& shape) {
 
 tir::PrimFuncRef kv_append_work(const AttentionShape& shape) {
   check_shape(shape);
-  if (shape.rotary_dim == 0) return attention_function(kAppendWork, shape);
+  const bool rotates = shape.rotary_dim > 0;
   const char* partner = shape.head_dim % 2 == 0 ? kPartner : kPartnerOfOdd;
   const std::string rotated = shape.interleaved ? filled(kRotatedPairs, {{"PARTNER", partner}}) : kRotatedHalves;
-  return attention_function(filled(kAppendRotatedWork,
-                                   {{"ROTATED_QUERY", filled(rotated, {{"X", "vh"}})},
-                                    {"ROTATED_KEY", filled(rotated, {{"X", "{H} + vg"}})}}),
-                            shape);
+  const Holes values = {
+      {"ROPE_HANDLES", rotates ? kRopeHandles : ""},
+      {"ROPE_BUFFERS", rotates ? kRopeBuffers : ""},
+      {"QUERY_HANDLE", rotates ? kQueryHandle : ""},
+      {"QUERY_BUFFER", rotates ? kQueryBuffer : ""},
+      {"QUERIES", rotates ? filled(kQueriesWork, {{"ROTATED_QUERY", filled(rotated, {{"X", "vh"}})}}) : ""},
+      {"KEY_READS", rotates ? kRotatedKeyReads : kCopiedKeyReads},
+      {"KEY", rotates ? filled(rotated, {{"X", "{H} + vg"}}) : kCopiedKey}};
+  return attention_function(filled(kAppendWork, values), shape);
 }
 
 }  // namespace sator::llm

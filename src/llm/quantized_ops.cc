@@ -1,5 +1,8 @@
 #include "llm/quantized_ops.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "llm/quantize.h"
 #include "passes/op_pattern.h"
 #include "tir/te.h"
@@ -59,7 +62,10 @@ Expr zero_code(const IntegerFormat& f, DType dtype) { return constant(f.zero_cod
 
 /// The value of a codebook that a code of 4 bits stands for, f32. The values are bytes of four words: the code's upper bits choose the
 /// word, the lower ones how far the byte is shifted to the word's top, where its sign is.
+///   table  16 whole numbers of -128 to 127
 Expr chosen(const std::vector<float>& table, const Expr& code) {
+  auto is_byte = [](float v) { return v >= -128 && v <= 127 && v == std::trunc(v); };
+  if (table.size() != 16 || !std::ranges::all_of(table, is_byte)) internal_error("a codebook that is not 16 bytes");
   auto bits = [&](const char* op, const Expr& a, uint32_t b) { return call(u32, op, {a, u32c(b)}); };
   auto has = [&](uint32_t bit) { return ne(bits("tir.bitwise_and", code, bit), u32c(0)); };
   auto word = [&](size_t first) {

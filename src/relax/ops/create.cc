@@ -58,10 +58,8 @@ StructInfo infer_full_like(const InitAttrs& a, const CallInfo& in) {
 RExpr build_full(const OpDef& op, BoundArgs args) {
   Value& value = args.inputs[1];
   DType dtype = AttrType<DType>::load(args.attrs.at("dtype"));
-  const RExpr like = dtype.is_void() && value.as<double>() ? to_rexpr(args.inputs[0]) : RExpr();
-  if (const TensorInfo* x = like ? like->sinfo.as<TensorInfo>() : nullptr; x && x->dtype == f64) dtype = f64;
   if (value.as<int64_t>() || value.as<bool>() || value.as<double>()) {
-    if (dtype.is_void()) dtype = value.as<double>() ? f32 : value.as<bool>() ? boolean : i32;
+    if (dtype.is_void()) dtype = value.as<double>() ? dtype_beside(args.inputs[0]) : value.as<bool>() ? boolean : i32;
     value = scalar_constant(*to_double(value), dtype);
   }
   return build_call(op, std::move(args));

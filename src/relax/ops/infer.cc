@@ -16,4 +16,10 @@ StructInfo tensor_of(const std::optional<std::vector<Expr>>& shape, int ndim, DT
   return shape ? tensor_info(*shape, dtype, std::move(vdevice)) : tensor_info(dtype, ndim, std::move(vdevice));
 }
 
+DType dtype_beside(const Value& tensor) {
+  const RExpr x = to_rexpr(tensor);
+  const TensorInfo* info = x ? x->sinfo.as<TensorInfo>() : nullptr;
+  return info && info->dtype == f64 ? f64 : f32;
+}
+
 }  // namespace sator::relax

@@ -18,4 +18,7 @@ StructInfo with_dtype(const TensorInfo& x, DType dtype);
 /// A tensor of this shape where it is known, else of this rank.
 StructInfo tensor_of(const std::optional<std::vector<Expr>>& shape, int ndim, DType dtype, std::string vdevice = "");
 
+/// The dtype of a Python float beside a tensor: float64 where that is, else float32.
+DType dtype_beside(const Value& tensor);
+
 }  // namespace sator::relax

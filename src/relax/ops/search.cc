@@ -63,11 +63,8 @@ StructInfo infer_masked_fill(const CallInfo& in) {
 /// A Python number as the value becomes a constant, a float in float64 where x is.
 RExpr build_masked_fill(const OpDef& op, BoundArgs args) {
   Value& value = args.inputs[2];
-  const RExpr data = to_rexpr(args.inputs[0]);
-  const TensorInfo* x = data ? data->sinfo.as<TensorInfo>() : nullptr;
-  const DType real = x && x->dtype == f64 ? f64 : f32;
   if (value.as<int64_t>() || value.as<bool>() || value.as<double>())
-    value = scalar_constant(*to_double(value), value.as<double>() ? real : i64);
+    value = scalar_constant(*to_double(value), value.as<double>() ? dtype_beside(args.inputs[0]) : i64);
   return build_call(op, std::move(args));
 }
 

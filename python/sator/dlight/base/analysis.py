@@ -137,9 +137,9 @@ def collect_vars_used_in_prim_expr(expr):
     return _variables([expr])
 
 
-def get_max_threads_per_block(target):
-    """How many threads one block of a GPU has at most: what the target says, else 64."""
-    return int(next((target.attrs[name] for name in ("max_threads_per_block", "max_num_threads") if target.attrs.get(name) is not None), 64))
+def get_max_threads_per_block(target, unsaid=64):
+    """How many threads one block of a GPU has at most: what the target says, else `unsaid`."""
+    return int(next((target.attrs[name] for name in ("max_threads_per_block", "max_num_threads") if target.attrs.get(name) is not None), unsaid))
 
 
 def get_max_shared_memory_per_block(target):

@@ -1,5 +1,6 @@
 """What rules for GPUs share: sizes of threads' blocks, vectors of loops."""
 from sator import tir
+from sator.dlight.base.analysis import get_max_threads_per_block
 from sator.runtime import DataType
 
 _MOST_THREADS = {"cuda": 1024, "rocm": 256, "metal": 256, "opencl": 256}  # of one block, where the target does not say
@@ -26,10 +27,7 @@ def auto_vectorize(sch, loop, max_vec):
 
 def max_threads_per_block(target):
     """How many threads one block has at most: what the target says, else 1024 of CUDA and 256 of others."""
-    for name in ("max_threads_per_block", "max_num_threads"):
-        if target.attrs.get(name) is not None:
-            return int(target.attrs[name])
-    return 1024 if target.kind.name == "cuda" else 256
+    return get_max_threads_per_block(target, 1024 if target.kind.name == "cuda" else 256)
 
 
 def suggest_threads_per_block(target, loops, max_threads_for_dynamic_loop=32):
