@@ -6,6 +6,7 @@
 #include "relax/builder.h"
 #include "relax/interp.h"
 #include "relax/ops/table.h"
+#include "relax/outline.h"
 #include "relax/rebind.h"
 
 namespace sator::passes {
@@ -76,6 +77,7 @@ class Folder {
   Folder(const ModuleRef& module, const PassContext& ctx) : module_(module), ctx_(ctx) {}
 
   FuncRef run(const FuncRef& func) {
+    overwritten_ = overwritten_tensors(func);
     FuncRef out = transform(func, [&](const BindingBlock& block) -> NodeRef {
       std::vector<Binding> bindings;
       for (const Binding& b : block.bindings) bindings.push_back(folded(b, block.is_dataflow));
@@ -102,7 +104,8 @@ class Folder {
     if (value != v->value) value = renewed(builder_, value);
     if (RCallRef call = cast<RCall>(value); call && call->op.as<Op>()) {
       if (!is_op(value, "call_tir")) value = with_shapes(call);
-      if (RExpr result = evaluated(cast<RCall>(value), in_dataflow)) value = result;
+      const bool is_written = overwritten_.count(v->var) > 0;  // each run needs memory of its own for it
+      if (RExpr result = is_written ? nullptr : evaluated(cast<RCall>(value), in_dataflow)) value = result;
     }
     if (value.as<ShapeExpr>()) shapes_.emplace(v->var, value);
     if (value == v->value) {
@@ -160,7 +163,8 @@ class Folder {
   const ModuleRef& module_;
   const PassContext& ctx_;
   BlockBuilder builder_{module_};
-  NodeMap known_;   ///< what takes the place of variables: constants, and variables of which more is known
+  NodeMap known_;  ///< what takes the place of variables: constants, and variables of which more is known
+  std::set<RVarRef> overwritten_;
   NodeMap shapes_;  ///< the shapes that variables stand for
 };
 

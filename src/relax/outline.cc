@@ -314,6 +314,25 @@ std::vector<RVarRef> overwritten_variables(const RExpr& value) {
   return out;
 }
 
+std::set<RVarRef> overwritten_tensors(const NodeRef& functions) {
+  std::map<RVarRef, RVarRef> owners;  // by names of the same tensor
+  auto owner = [&](const RVarRef& v) {
+    auto at = owners.find(v);
+    return at == owners.end() ? v : at->second;
+  };
+  std::set<RVarRef> overwritten, names;
+  walk(functions, [&](const VarBinding& b) {
+    const RVarRef from = cast<RVar>(is_op(b.value, "reshape") ? b.value.as<RCall>()->args.front() : b.value);
+    if (from) owners.emplace(b.var, owner(from));
+    for (const RVarRef& given : overwritten_variables(b.value)) overwritten.insert(owner(given));
+    return true;
+  });
+  for (const RVarRef& v : overwritten) names.insert(v);
+  for (const auto& [name, of] : owners)
+    if (overwritten.contains(of)) names.insert(name);
+  return names;
+}
+
 std::vector<bool> read_before_overwritten(const BindingBlock& block) {
   std::vector<bool> early(block.bindings.size());
   std::map<RVarRef, RVarRef> owners;  // by names of the same tensor

@@ -57,6 +57,9 @@ std::vector<RExpr> call_tir_inputs(const RCall& call);
 std::vector<int64_t> overwritten_inputs(const RCall& call, size_t results);
 /// The variables whose memory a call_tir_inplace overwrites; none of another value.
 std::vector<RVarRef> overwritten_variables(const RExpr& value);
+/// Every variable of the function, or functions, that names memory which a call_tir_inplace overwrites: what it holds
+/// changes, and it shares memory with nothing else.
+std::set<RVarRef> overwritten_tensors(const NodeRef& functions);
 /// Which bindings of a block read memory that a call_tir_inplace behind them overwrites: moved behind it, they would read something else.
 std::vector<bool> read_before_overwritten(const BindingBlock& block);
 RVarRef bound_var(const Binding& binding);

@@ -8,6 +8,7 @@
 #include "ir/visit.h"
 #include "relax/builder.h"
 #include "relax/ops/table.h"
+#include "relax/outline.h"
 #include "relax/print.h"
 #include "relax/struct_info.h"
 #include "tir/nodes.h"
@@ -231,7 +232,13 @@ class Verifier {
     value(v.value);
     if (is_function) recursive_.erase(v.var.get());
     define(*v.var);
+    if (is_constant(v.value)) constants_.insert(v.var.get());
     holds(v.var->sinfo, v.value, text("the variable ", v.var->name), *v.var);
+  }
+
+  bool is_constant(const RExpr& e) const {
+    const RVar* var = e.as<RVar>();
+    return e.as<Constant>() || (var && constants_.count(var));
   }
 
   /// Struct info that is declared does not contradict the value's own; it may know more.
@@ -318,6 +325,7 @@ class Verifier {
     need_info(c);
     const Op* op = c.op.as<Op>();
     if (op && op->name == "call_tir" && module_) tensor_call(c);
+    if (op && op->name == "call_tir_inplace") inplace_call(c);
     if (const OpDef* def = op ? find_op(op->name) : nullptr; def && def->normalize) {
       BlockBuilder builder;
       if (RExpr normal = def->normalize(ref(c), builder); !equal(normal, ref(c)))
@@ -380,6 +388,20 @@ class Verifier {
     }
   }
 
+  /// A constant is the same in every run: nothing is computed into its memory.
+  void inplace_call(const RCall& c) {
+    if (c.args.size() < 2 || c.sinfo_args.empty()) return;
+    const TupleInfo* results = c.sinfo_args.front().as<TupleInfo>();
+    const std::vector<RExpr> inputs = call_tir_inputs(c);
+    for (int64_t i : overwritten_inputs(c, results ? results->items.size() : 1)) {
+      if (i < 0 || i >= static_cast<int64_t>(inputs.size()) || !is_constant(inputs[static_cast<size_t>(i)])) continue;
+      add({.what = text("call_tir_inplace overwrites its argument ", i, ", a constant"),
+           .needs = "arguments that are computed or passed where results take their memory",
+           .hint = "give the result fresh memory: -1 in inplace_indices, or R.call_tir"},
+          c);
+    }
+  }
+
   /// The tensor may be what the buffer says: dtype, number of dimensions, and extents where both are numbers.
   static bool fits(const TensorInfo& tensor, const Buffer& buffer) {
     if (!tensor.dtype.is_void() && tensor.dtype != buffer.dtype) return false;
@@ -414,6 +436,7 @@ class Verifier {
   const Function* outermost_ = nullptr;
   std::string name_;
   Vars vars_, dataflow_vars_, recursive_, params_;
+  Vars constants_;  ///< variables that name a constant
   Sizes sizes_, reported_, shared_;
   std::unordered_map<const Var*, const Function*> owner_;
   bool in_dataflow_ = false, must_be_pure_ = false;

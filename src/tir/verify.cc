@@ -45,6 +45,7 @@ class Verifier {
              .needs = "a parameter of the function"},
             func_);
       define(*buffer->data, func_, true);  // arguments may share their memory
+      gives_room(*buffer);
     }
     // Sizes that stand alone in a shape are bound by the argument; others are computed from them.
     for (const auto& [param, buffer] : func_.buffer_map) define_sizes(*buffer, func_);
@@ -128,6 +129,38 @@ class Verifier {
            .needs = "one stride per dimension"},
           where);
   }
+  // ---- Memory behind pointers, where sizes are constants ----
+
+  static std::optional<int64_t> bits_of(DType dtype, const std::vector<Expr>& extents) {
+    int64_t bits = int64_t{dtype.bits} * dtype.lanes;
+    for (const Expr& e : extents) {
+      const auto extent = as_int(e);
+      if (!extent || *extent < 0 || __builtin_mul_overflow(bits, *extent, &bits)) return {};
+    }
+    return bits;
+  }
+  void gives_room(const Var& data, DType dtype, const std::vector<Expr>& extents) {
+    if (const auto bits = bits_of(dtype, extents)) room_[&data] = *bits;
+  }
+  void gives_room(const Buffer& b) {
+    if (b.strides.empty() && !b.elem_offset) gives_room(*b.data, b.dtype, b.shape);
+  }
+  void check_room(const DeclBuffer& n) {
+    const Buffer& b = *n.buffer;
+    const auto room = room_.find(b.data.get());
+    const auto begin = b.elem_offset ? as_int(b.elem_offset) : std::optional<int64_t>(0);
+    const auto size = b.strides.empty() ? bits_of(b.dtype, b.shape) : std::nullopt;
+    const auto skipped = begin ? bits_of(b.dtype, {int_imm(*begin, i64)}) : std::nullopt;
+    int64_t end = 0;
+    if (room == room_.end() || !size || !skipped || __builtin_add_overflow(*skipped, *size, &end)) return;
+    if (end > room->second)
+      add({.what =
+               text("the buffer ", b.name, " ends at byte ", (end + 7) / 8, " of memory of ", (room->second + 7) / 8),
+           .needs = "elements inside of the memory that `data` points to",
+           .hint = "make the shape smaller, or the allocation larger"},
+          n);
+  }
+
   void use_buffer(const Buffer& b, const NodeBase& where) {
     if (!is_defined(*b.data)) {
       add({.what = text("the buffer ", b.name, " is not in scope"),
@@ -444,6 +477,7 @@ class Verifier {
     regions(n.writes);
     for (const BufferRef& b : n.alloc_buffers) {
       define(*b->data, n);
+      gives_room(*b);
       check_buffer(*b, n);
     }
     for (const MatchBufferRef& m : n.match_buffers) match_buffer(*m);
@@ -570,6 +604,7 @@ class Verifier {
           for (const Expr& e : n.extents) index(e, n, "an extent");
           allow(stage_.dimensions || n.extents.size() == 1, n, "an allocation of several dimensions");
           condition(n.condition, n);
+          gives_room(*n.data, n.dtype, n.extents);
           scope_of(*n.data, n, n.body);
         },
         [&](const AllocateConst& n) {
@@ -584,10 +619,12 @@ class Verifier {
             add({.what = text(n.bytes.size(), " bytes of constant data for ", count, " elements of ", n.dtype),
                  .needs = "constant extents, and as many bytes"},
                 n);
+          gives_room(*n.data, n.dtype, n.extents);
           scope_of(*n.data, n, n.body);
         },
         [&](const DeclBuffer& n) {
           use_buffer(*n.buffer, n);
+          check_room(n);
           stmt(n.body);
         });
   }
@@ -597,6 +634,7 @@ class Verifier {
   std::vector<Reason> reasons_;
   std::unordered_set<const Var*> scope_, bound_;
   std::unordered_set<const Buffer*> checked_buffers_;
+  std::unordered_map<const Var*, int64_t> room_;  ///< bits of the memory behind a pointer, where it is a constant
   std::unordered_map<const Var*, size_t> loops_;  ///< loop variables, and how many isolating blocks were open
   std::vector<const Block*> blocks_;
   std::vector<const For*> nest_;                 ///< the loops around, outermost first

@@ -442,6 +442,11 @@ TEST_F(Builtins, ChecksAcceptAndRefuse) {
   EXPECT_TRUE(accepts("check_prim_value_info", {3, i64, "x"}));
   EXPECT_FALSE(accepts("check_prim_value_info", {3.5, i64, "x"}));
   EXPECT_TRUE(accepts("check_prim_value_info", {3.5, f64, "x"}));
+  EXPECT_TRUE(accepts("check_prim_value_info", {1, boolean, "x"}));
+  EXPECT_FALSE(accepts("check_prim_value_info", {2, boolean, "x"}));
+  EXPECT_TRUE(accepts("check_prim_value_info", {-128, DType::Int(8), "x"}));
+  EXPECT_FALSE(accepts("check_prim_value_info", {128, DType::Int(8), "x"}));
+  EXPECT_FALSE(accepts("check_prim_value_info", {-1, DType::UInt(32), "x"}));
   EXPECT_TRUE(accepts("check_tuple_info", {Tuple::of({1, 2}), 2, "x"}));
   EXPECT_FALSE(accepts("check_tuple_info", {Tuple::of({1, 2}), 3, "x"}));
   EXPECT_FALSE(accepts("check_func_info", {kBias, "x"}));

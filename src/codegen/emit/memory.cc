@@ -240,9 +240,11 @@ llvm::Value* load_lanes(Emit& e, const Access& a) {
     return splat(e, one, lanes);
   }
   if (is_contiguous(a.offsets)) return wide_load(e, a, *low, lanes, mask);
-  int64_t span = *high - *low + 1;
-  if ((!mask || may_touch_all(a, *low, span)) && span <= kMaxNearSpan * lanes) return load_near(e, a, *low, span);
-  return gather(e, a, mask);
+  // Offsets of lanes may lie further apart than int64 counts.
+  const uint64_t distance = static_cast<uint64_t>(*high) - static_cast<uint64_t>(*low);
+  if (distance >= static_cast<uint64_t>(kMaxNearSpan * lanes)) return gather(e, a, mask);
+  const int64_t span = static_cast<int64_t>(distance) + 1;
+  return !mask || may_touch_all(a, *low, span) ? load_near(e, a, *low, span) : gather(e, a, mask);
 }
 
 void store_lanes(Emit& e, const Access& a, llvm::Value* value) {

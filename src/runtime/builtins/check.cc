@@ -35,7 +35,11 @@ Value check_shape_info(VirtualMachine&, const Args& args) {
 
 Value check_prim_value_info(VirtualMachine&, const Args& args) {
   DType dtype = args.dtype(1);
-  bool ok = dtype.is_float() ? args[0].as_float() != nullptr : args[0].as_int() != nullptr;
+  const int64_t* integer = args[0].as_int();
+  const bool ok = dtype.is_float()  ? args[0].as_float() != nullptr
+                  : dtype.is_bool() ? integer && (*integer == 0 || *integer == 1)
+                  : dtype.bits < 64 ? integer && *integer >= min_int(dtype) && *integer <= max_int(dtype)
+                                    : integer != nullptr;
   if (!ok) fail_check(args, text("a number of dtype ", dtype));
   return {};
 }
