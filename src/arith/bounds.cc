@@ -179,7 +179,7 @@ Bounds BoundsAnalysis::of_cast(const Cast& c) {
 Bounds BoundsAnalysis::of_call(const Call& c) {
   if (c.args.size() == 2) {
     Bounds a = (*this)(c.args[0]), b = (*this)(c.args[1]);
-    if (c.op == "tir.shift_right") return corners(a, b, shifted_right);
+    if (c.op == "tir.shift_right" && b.min >= 0) return corners(a, b, shifted_right);
     if (c.op == "tir.shift_left" && a.min >= 0 && b.min >= 0) return corners(a, b, shifted_left);
     if (c.op == "tir.bitwise_and") {
       if (a.min >= 0 && b.min >= 0) return {0, std::min(a.max, b.max)};

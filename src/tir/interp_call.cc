@@ -213,10 +213,7 @@ Value Compiler::math(const Call& n) {
   return whole(int_code(
       [a = std::move(a), b = std::move(b), bits, is_left, is_signed, wrap = Wrap(d.element())](Machine& m, int l) {
         int64_t x = a->eval(m, l), by = b->eval(m, l);
-        if (by < 0 || by >= bits)
-          m.fail({.what = text("a shift by ", by, " of a value of ", bits, " bits"),
-                  .needs = "a distance from 0 to the width less one",
-                  .hint = "check the distance"});
+        if (by < 0 || by >= bits) return int64_t{!is_left && is_signed && x < 0 ? -1 : 0};  // as NumPy
         return wrap(is_left ? u(x) << by : is_signed ? u(x >> by) : u(x) >> by);
       }));
 }

@@ -195,15 +195,25 @@ llvm::Value* bitwise(Emit& e, const Call& n) {
   return e.b.CreateBinOp(op, x, arg(e, n, 1));
 }
 
-/// A shift by the width or more is undefined, as in C.
+/// As NumPy shifts: by the width or more, or by a negative number, nothing of the value is left but its sign. LLVM leaves
+/// such shifts undefined; where it sees that the distance is smaller, the guard goes.
 llvm::Value* emit_shift_right(Emit& e, const Call& n) {
-  llvm::Value* x = arg(e, n, 0);
-  llvm::Value* by = convert(e, arg(e, n, 1), n.args[1]->dtype, n.dtype);
-  return n.dtype.is_int() ? e.b.CreateAShr(x, by) : e.b.CreateLShr(x, by);
+  const DType distance = n.args[1]->dtype;
+  llvm::Value *x = arg(e, n, 0), *by = arg(e, n, 1);
+  llvm::Value* last = integer(e, n.dtype.bits - 1, distance);
+  if (n.dtype.is_int()) {
+    by = e.b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, by, last);
+    return e.b.CreateAShr(x, convert(e, by, distance, n.dtype));
+  }
+  llvm::Value* shifted = e.b.CreateLShr(x, convert(e, by, distance, n.dtype));
+  return e.b.CreateSelect(e.b.CreateICmpULE(by, last), shifted, integer(e, 0, n.dtype));
 }
 llvm::Value* emit_shift_left(Emit& e, const Call& n) {
-  llvm::Value* x = arg(e, n, 0);
-  return e.b.CreateShl(x, convert(e, arg(e, n, 1), n.args[1]->dtype, n.dtype));
+  const DType distance = n.args[1]->dtype;
+  llvm::Value *x = arg(e, n, 0), *by = arg(e, n, 1);
+  llvm::Value* shifted = e.b.CreateShl(x, convert(e, by, distance, n.dtype));
+  return e.b.CreateSelect(
+      e.b.CreateICmpULE(by, integer(e, n.dtype.bits - 1, distance)), shifted, integer(e, 0, n.dtype));
 }
 
 llvm::Value* emit_clz(Emit& e, const Call& n) {
