@@ -7,15 +7,17 @@
 #include <string_view>
 
 #include "base/digest.h"
+#include "base/file.h"
 #include "base/text.h"
 
 namespace sator {
 
 namespace {
 
-struct Wanted {
+struct Image {
   uintptr_t address;
-  std::string id;  // empty until found
+  std::string id;  ///< empty until found
+  std::filesystem::path file;
 };
 
 bool contains(const dl_phdr_info& object, uintptr_t address) {
@@ -60,25 +62,30 @@ std::string noted_id(const dl_phdr_info& object) {
 }
 
 int look_at(dl_phdr_info* object, size_t, void* data) {
-  auto& wanted = *static_cast<Wanted*>(data);
-  if (!contains(*object, wanted.address)) return 0;
-  wanted.id = noted_id(*object);
-  if (!wanted.id.empty()) return 1;
+  auto& image = *static_cast<Image*>(data);
+  if (!contains(*object, image.address)) return 0;
   std::error_code ignored;
-  const fs::path file = *object->dlpi_name ? fs::path(object->dlpi_name) : fs::read_symlink("/proc/self/exe", ignored);
+  const fs::path& file = image.file =
+      *object->dlpi_name ? fs::path(object->dlpi_name) : fs::read_symlink("/proc/self/exe", ignored);
+  image.id = noted_id(*object);
+  if (!image.id.empty()) return 1;
   const auto size = static_cast<int64_t>(fs::file_size(file, ignored));
   const auto time = static_cast<int64_t>(fs::last_write_time(file, ignored).time_since_epoch().count());
-  wanted.id = digest_of(text(file.string(), ":", size, ":", time));
+  image.id = digest_of(text(file.string(), ":", size, ":", time));
   return 1;
+}
+
+Image image_of(const void* address) {
+  Image image{reinterpret_cast<uintptr_t>(address), "", {}};
+  ::dl_iterate_phdr(look_at, &image);
+  return image;
 }
 
 }  // namespace
 
-std::string build_id_of(const void* address) {
-  Wanted wanted{reinterpret_cast<uintptr_t>(address), ""};
-  ::dl_iterate_phdr(look_at, &wanted);
-  return wanted.id;
-}
+std::string build_id_of(const void* address) { return image_of(address).id; }
+
+fs::path file_of(const void* address) { return image_of(address).file; }
 
 const std::string& program_id() {
   static const std::string id = build_id_of(reinterpret_cast<const void*>(&program_id));

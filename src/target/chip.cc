@@ -1,12 +1,11 @@
 #include "target/chip.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <set>
 
+#include "base/build_id.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -435,15 +434,12 @@ namespace {
 std::vector<fs::path> chip_folders() {
   std::vector<fs::path> folders;
   if (const char* named = std::getenv("SATOR_CHIPS"); named && *named) folders.emplace_back(named);
-  Dl_info image{};
   std::error_code ignored;
-  if (dladdr(reinterpret_cast<const void*>(&shipped_chips), &image) && image.dli_fname) {
-    fs::path at = fs::weakly_canonical(image.dli_fname, ignored);
-    for (int up = 0; up < 6 && at.has_parent_path() && at != at.parent_path(); ++up) {
-      at = at.parent_path();
-      folders.push_back(at / "chips");
-      folders.push_back(at / "share/sator/chips");
-    }
+  fs::path at = fs::weakly_canonical(file_of(reinterpret_cast<const void*>(&shipped_chips)), ignored);
+  for (int up = 0; up < 6 && at.has_parent_path() && at != at.parent_path(); ++up) {
+    at = at.parent_path();
+    folders.push_back(at / "chips");
+    folders.push_back(at / "share/sator/chips");
   }
   folders.emplace_back("chips");
   std::erase_if(folders, [&](const fs::path& f) { return !fs::is_directory(f, ignored); });

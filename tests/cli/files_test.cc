@@ -219,6 +219,18 @@ TEST(Files, AHomeWithoutRoom) {
   }
 }
 
+// Found through PATH, the program's name tells nothing of where it is.
+TEST(Files, ShippedChipsAreFoundThroughPath) {
+  TempFolder folder;
+  fs::create_directory(folder.path() / "bin");
+  fs::create_symlink(SATOR_PROGRAM, folder.path() / "bin/sator");
+  const std::string command = text("cd '",
+                                   folder.path().string(),
+                                   "' && PATH=$PWD/bin:$PATH sator estimate --chip tpuv1 --workload 8,8,8 > out.txt");
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  EXPECT_NE(read_file(folder.path() / "out.txt").find("tpuv1"), std::string::npos);
+}
+
 // Without $HOME and $SATOR_HOME the cache was a folder in /tmp that anyone could guess.
 TEST(Files, WithoutAHomeNoSharedFolderIsUsed) {
   TempFolder folder;
