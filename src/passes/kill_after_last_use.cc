@@ -10,12 +10,13 @@ using namespace relax;
 
 namespace {
 
-/// y = x: uses of y become uses of x.
+/// y = x: uses of y become uses of x, where both say the same of it; else what is deduced from y would no longer hold.
 FuncRef inline_renamings(const FuncRef& func) {
   NodeMap map;
   FuncRef out = rewrite_bindings(func, [&](const Binding& b, Bindings& list) {
     const VarBinding* v = b.as<VarBinding>();
-    if (v && v->value.as<RVar>()) {
+    const RVar* renamed = v ? v->value.as<RVar>() : nullptr;
+    if (renamed && equal(v->var->sinfo, renamed->sinfo)) {
       NodeRef target = v->value;
       if (auto at = map.find(target); at != map.end()) target = at->second;
       map.emplace(v->var, target);
