@@ -35,7 +35,7 @@ namespace {
 
 using runtime::Value;
 
-/// Functions of Python's that programs call by name. They stay for the life of the process.
+/// Functions of Python's that programs call by name.
 std::map<std::string, nb::object, std::less<>>& python_functions() {
   static auto* all = new std::map<std::string, nb::object, std::less<>>;
   return *all;
@@ -54,11 +54,15 @@ struct OwnedMachine final : runtime::VirtualMachine {
 Value call_python(runtime::VirtualMachine& vm, const runtime::Args& args) {
   WithGil gil;
   const auto at = python_functions().find(args.callee());
-  if (at == python_functions().end()) internal_error("a Python function that is not registered");
+  if (at == python_functions().end())
+    fail({.what = text("the function ", args.callee(), " is no longer registered"),
+          .needs = "a function of this name while programs call it",
+          .hint = "register_func it again"});
+  const nb::object function = at->second;  // it may take its own name away
   const nb::handle machine = static_cast<OwnedMachine&>(vm).object();
   nb::list given;
   for (size_t i = 0; i < args.size(); ++i) given.append(value_to_python(args[i], machine));
-  return value_of(at->second(*given), machine);
+  return value_of(function(*given), machine);
 }
 
 std::vector<runtime::Builtin> python_builtins() {
@@ -504,6 +508,12 @@ void add_machine(nb::module_& m) {
             .needs = "a name that no function has",
             .hint = "choose another name, or give override=True"});
     python_functions()[name] = std::move(function);
+  });
+  m.def("remove_func", [](const std::string& name) { return python_functions().erase(name) > 0; });
+  m.def("registered_funcs", [] {
+    std::vector<std::string> names;
+    for (const auto& [name, function] : python_functions()) names.push_back(name);
+    return names;
   });
   m.attr("most_kernel_words") = kMostWords;
   m.def("default_num_threads", runtime::default_num_threads);

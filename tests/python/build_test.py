@@ -350,6 +350,26 @@ def main(x: R.Tensor((3,), "float32")):
         with self.assertRaises(sator.TVMError):
             sator.register_func("test.scale", scale)
 
+    def test_names_of_functions_are_listed_and_taken_away(self):
+        from sator._ffi import registry
+
+        @sator.register_func("test.once")
+        def once(x, k):
+            registry.remove_global_func("test.once")
+            return x
+
+        vm = self.machine("test.once")
+        self.assertIn("test.once", registry.list_global_func_names())
+        self.assertIsInstance(sator.get_global_func("test.once"), sator.runtime.PackedFunc)
+        self.assertIsInstance(vm["main"], sator.runtime.PackedFunc)
+        self.assertNotIsInstance(max, sator.runtime.PackedFunc)
+        np.testing.assert_array_equal(vm["main"](np.ones(3, "float32")).numpy(), [1, 1, 1])
+        self.assertIsNone(sator.get_global_func("test.once", allow_missing=True))
+        with self.assertRaisesRegex(sator.TVMError, "test.once is no longer registered"):
+            vm["main"](np.ones(3, "float32"))
+        with self.assertRaisesRegex(ValueError, "list_global_func_names"):
+            registry.remove_global_func("test.once")
+
     def test_its_exception_arrives_with_its_traceback(self):
         @sator.register_func("test.fails")
         def fails(x, k):

@@ -191,6 +191,22 @@ def by_threads(A: T.Buffer((8,), "float32")):
     A[x] = A[x] + T.float32(1)
 
 
+class Containers(unittest.TestCase):
+    def test_dictionaries_and_tensors(self):
+        equal, hashed = ir.structural_equal, ir.structural_hash
+        make = lambda value, **more: {"tile": [1, tir.const(2)], "weight": sator.nd.array([1.0, value]), **more}
+        self.assertTrue(equal(make(2.0), make(2.0)))
+        self.assertEqual(hashed(make(2.0)), hashed(make(2.0)))
+        self.assertFalse(equal(make(2.0), make(3.0)))
+        self.assertFalse(equal(make(2.0), make(2.0, more=1)))
+        self.assertFalse(equal({}, []))
+        self.assertFalse(equal(sator.nd.array(np.ones(2, "float32")), sator.nd.array(np.ones(2, "float64"))))
+        x = tir.Var("x", "int32")  # the same variable in all items of a side
+        self.assertTrue(equal({"a": x, "b": x + 1}, {"b": x + 1, "a": x}))
+        with self.assertRaises(ValueError):
+            ir.assert_structural_equal({"a": 1}, {"a": 2})
+
+
 class Memory(unittest.TestCase):
     def test_verify_memory(self):
         def on(func, kind):

@@ -7,7 +7,8 @@ from sator.ir.types import Type
 
 
 def structural_equal(lhs, rhs, map_free_vars=False):
-    """Whether two programs, expressions, types, or lists of them state the same: names do not matter, definitions are matched by position."""
+    """Whether two programs, expressions, types, tensors, or lists and dictionaries of them state the same: names do not matter,
+    definitions are matched by position, tensors by their elements."""
     if isinstance(lhs, Type):
         return lhs == rhs
     lhs, rhs = _program(lhs), _program(rhs)
@@ -80,6 +81,12 @@ def _underlined(number, left, right):
 def _program(value):
     if isinstance(value, (list, tuple)):  # one node, so that a variable is the same one in all of them
         return _core.make(_core.ir.Array, [[_program(v) for v in value]])
+    if isinstance(value, dict):
+        return _core.make(_core.ir.Dict, [{key: _program(v) for key, v in value.items()}])
+    if isinstance(value, _core.NDArray):
+        from sator import relax
+
+        return relax.const(value)
     if hasattr(type(value), "_node"):  # R.Tensor((4,), "float32") outside of a program
         return value._node()
     return value if isinstance(value, _core.Object) else _core.expr(value)

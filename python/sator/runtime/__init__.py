@@ -2,13 +2,12 @@
 from sator.nd import NDArray  # noqa: F401
 from sator.runtime import container, object_path  # noqa: F401
 from sator.runtime.device import Device, cpu, cuda, device, metal, opencl, rocm, vulkan  # noqa: F401
-from sator.runtime.functions import get_global_func, register_func  # noqa: F401
+from sator.runtime.functions import PackedFunc, get_global_func, list_global_func_names, register_func, remove_global_func  # noqa: F401
 from sator.runtime.object_path import ObjectPath  # noqa: F401
 from sator.runtime.params import load_param_dict, load_param_dict_from_file, save_param_dict, save_param_dict_to_file  # noqa: F401
 from sator.runtime.shape import ShapeTuple  # noqa: F401
 from sator.runtime.values import DataType, convert  # noqa: F401
 from sator._core import Object  # noqa: F401
-from sator.runtime.vm import Function as PackedFunc  # noqa: F401
 from sator.runtime.vm import BenchmarkResult, Module, Report, VirtualMachine, VMInstrumentReturnKind, load_module  # noqa: F401
 
 

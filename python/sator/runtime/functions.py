@@ -26,3 +26,23 @@ def get_global_func(name, allow_missing=False):
     if found is None and not allow_missing:
         raise ValueError(f"no function is registered as {name}\n  needs: sator.register_func({name!r}, f) before")
     return found
+
+
+def list_global_func_names():
+    """The names of all registered functions, sorted."""
+    return _core.registered_funcs()
+
+
+def remove_global_func(name):
+    """Takes a function's name away; programs that call it fail from now on. Errors: ValueError where there is none."""
+    if not _core.remove_func(name):
+        raise ValueError(f"no function is registered as {name}\n  needs: one of list_global_func_names()")
+
+
+class _OfFunctions(type):
+    def __instancecheck__(cls, value):
+        return super().__instancecheck__(value) or any(value is _core.registered_func(name) for name in _core.registered_funcs())
+
+
+class PackedFunc(metaclass=_OfFunctions):
+    """What programs call and what calls programs: functions of a built module, and Python's that register_func gave a name."""

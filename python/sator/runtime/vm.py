@@ -10,6 +10,7 @@ from enum import IntEnum
 from sator import _core, words
 from sator.error import TVMError
 from sator.extend import extends
+from sator.runtime.functions import PackedFunc
 from sator.runtime.shape import ShapeTuple
 from sator.whole_file import write_whole
 
@@ -169,7 +170,7 @@ def _is_extents(value):
     return isinstance(value, (list, tuple)) and all(hasattr(v, "__index__") and not isinstance(v, bool) for v in value)
 
 
-class Function:
+class Function(PackedFunc):
     """A function of a compiled program: called with tensors and numbers."""
 
     def __init__(self, machine, name, returned=None, signatures=dict):
