@@ -320,14 +320,14 @@ std::set<RVarRef> overwritten_tensors(const NodeRef& functions) {
     auto at = owners.find(v);
     return at == owners.end() ? v : at->second;
   };
-  std::set<RVarRef> overwritten, names;
+  std::set<RVarRef> overwritten;
   walk(functions, [&](const VarBinding& b) {
     const RVarRef from = cast<RVar>(is_op(b.value, "reshape") ? b.value.as<RCall>()->args.front() : b.value);
     if (from) owners.emplace(b.var, owner(from));
     for (const RVarRef& given : overwritten_variables(b.value)) overwritten.insert(owner(given));
     return true;
   });
-  for (const RVarRef& v : overwritten) names.insert(v);
+  std::set<RVarRef> names = overwritten;
   for (const auto& [name, of] : owners)
     if (overwritten.contains(of)) names.insert(name);
   return names;

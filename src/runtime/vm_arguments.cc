@@ -1,6 +1,7 @@
 // The check in front of each kernel: it is what lets generated code trust its pointers and sizes.
 #include <bit>
 
+#include "runtime/scalars.h"
 #include "runtime/vm.h"
 
 namespace sator::runtime {
@@ -44,11 +45,7 @@ std::optional<int64_t> scalar_bits(const Value& value, DType dtype) {
     if (integer) return std::bit_cast<int64_t>(static_cast<double>(*integer));
     return {};
   }
-  if (!integer) return {};
-  bool fits = dtype.is_bool()   ? *integer == 0 || *integer == 1
-              : dtype.bits < 64 ? *integer >= min_int(dtype) && *integer <= max_int(dtype)
-                                : true;
-  return fits ? std::optional(*integer) : std::nullopt;
+  return integer && holds(dtype, *integer) ? std::optional(*integer) : std::nullopt;
 }
 
 }  // namespace

@@ -129,6 +129,7 @@ class Verifier {
            .needs = "one stride per dimension"},
           where);
   }
+
   // ---- Memory behind pointers, where sizes are constants ----
 
   static std::optional<int64_t> bits_of(DType dtype, const std::vector<Expr>& extents) {

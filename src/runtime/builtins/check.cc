@@ -2,6 +2,7 @@
 // argument, such as "main, parameter x: R.Tensor((n, 4), dtype=\"float32\")".
 #include "base/error.h"
 #include "runtime/builtins/functions.h"
+#include "runtime/scalars.h"
 
 namespace sator::runtime::builtin {
 
@@ -36,10 +37,7 @@ Value check_shape_info(VirtualMachine&, const Args& args) {
 Value check_prim_value_info(VirtualMachine&, const Args& args) {
   DType dtype = args.dtype(1);
   const int64_t* integer = args[0].as_int();
-  const bool ok = dtype.is_float()  ? args[0].as_float() != nullptr
-                  : dtype.is_bool() ? integer && (*integer == 0 || *integer == 1)
-                  : dtype.bits < 64 ? integer && *integer >= min_int(dtype) && *integer <= max_int(dtype)
-                                    : integer != nullptr;
+  const bool ok = dtype.is_float() ? args[0].as_float() != nullptr : integer && holds(dtype, *integer);
   if (!ok) fail_check(args, text("a number of dtype ", dtype));
   return {};
 }
