@@ -8,6 +8,7 @@
 #include "relax/ops/table.h"
 #include "relax/outline.h"
 #include "relax/rebind.h"
+#include "relax/shared_memory.h"
 
 namespace sator::passes {
 
@@ -74,10 +75,10 @@ namespace {
 
 class Folder {
  public:
-  Folder(const ModuleRef& module, const PassContext& ctx) : module_(module), ctx_(ctx) {}
+  Folder(const ModuleRef& module, const SharedMemory& memory, const PassContext& ctx)
+      : module_(module), memory_(memory), ctx_(ctx) {}
 
   FuncRef run(const FuncRef& func) {
-    overwritten_ = overwritten_tensors(func);
     FuncRef out = transform(func, [&](const BindingBlock& block) -> NodeRef {
       std::vector<Binding> bindings;
       for (const Binding& b : block.bindings) bindings.push_back(folded(b, block.is_dataflow));
@@ -104,7 +105,7 @@ class Folder {
     if (value != v->value) value = renewed(builder_, value);
     if (RCallRef call = cast<RCall>(value); call && call->op.as<Op>()) {
       if (!is_op(value, "call_tir")) value = with_shapes(call);
-      const bool is_written = overwritten_.count(v->var) > 0;  // each run needs memory of its own for it
+      const bool is_written = memory_.is_overwritten(*v->var);  // each run needs memory of its own for it
       if (RExpr result = is_written ? nullptr : evaluated(cast<RCall>(value), in_dataflow)) value = result;
     }
     if (value.as<ShapeExpr>()) shapes_.emplace(v->var, value);
@@ -161,10 +162,10 @@ class Folder {
   }
 
   const ModuleRef& module_;
+  const SharedMemory& memory_;
   const PassContext& ctx_;
   BlockBuilder builder_{module_};
-  NodeMap known_;  ///< what takes the place of variables: constants, and variables of which more is known
-  std::set<RVarRef> overwritten_;
+  NodeMap known_;   ///< what takes the place of variables: constants, and variables of which more is known
   NodeMap shapes_;  ///< the shapes that variables stand for
 };
 
@@ -172,10 +173,11 @@ class Folder {
 
 ModuleRef fold_constant(const ModuleRef& module, const PassContext& ctx) {
   ModuleRef out = module;
+  const SharedMemory memory(*module, reshaped);
   for (const auto& [name, func] : module->functions) {
     FuncRef f = cast<Function>(func);
     if (!f) continue;
-    if (FuncRef folded = Folder(module, ctx).run(f); folded != f)
+    if (FuncRef folded = Folder(module, memory, ctx).run(f); folded != f)
       out = with_function(std::move(out), name, without_unused(folded));
   }
   return out;

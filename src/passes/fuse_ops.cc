@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "passes/op_pattern.h"
 #include "relax/outline.h"
+#include "relax/shared_memory.h"
 
 namespace sator::passes {
 
@@ -65,7 +66,7 @@ std::optional<std::string> called_in_group(const BindingBlock& block, size_t at,
 
 /// Who uses whom in a block, and how.
 std::vector<CallNode> graph_of(const ModuleRef& module, const BindingBlockRef& block,
-                               const std::vector<RVarRef>& live_out) {
+                               const std::vector<RVarRef>& live_out, const SharedMemory& memory) {
   const size_t n = block->bindings.size();
   std::vector<CallNode> graph(n);
   std::map<RVarRef, size_t> binder;
@@ -106,7 +107,7 @@ std::vector<CallNode> graph_of(const ModuleRef& module, const BindingBlockRef& b
     if (auto at = binder.find(v); at != binder.end()) graph[at->second].leaves = true;
   }
   // Groups run where their last call stands: what has to come earlier ends one.
-  const std::vector<bool> early = read_before_overwritten(*block);
+  const std::vector<bool> early = memory.read_before_overwritten(*block);
   for (size_t b = 0; b < n; ++b) graph[b].leaves |= early[b];
   return graph;
 }
@@ -253,11 +254,12 @@ std::string group_name(const BindingBlockRef& block, const std::vector<size_t>& 
 }  // namespace
 
 ModuleRef fuse_ops(const ModuleRef& module, const PassContext&) {
+  const SharedMemory memory(*module);
   Outliner outliner(module);
   return rewrite_dataflow_blocks(
       module,
       [&](const BindingBlockRef& block, const std::vector<RVarRef>& live_out) {
-        std::vector<CallNode> graph = graph_of(outliner.module(), block, live_out);
+        std::vector<CallNode> graph = graph_of(outliner.module(), block, live_out, memory);
         Fuser fuser(graph);
         fuser.run();
         std::map<int, std::vector<size_t>> members;

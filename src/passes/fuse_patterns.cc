@@ -9,6 +9,7 @@
 #include "relax/builder.h"
 #include "relax/ops/op.h"
 #include "relax/outline.h"
+#include "relax/shared_memory.h"
 #include "tir/te.h"
 
 namespace sator::passes {
@@ -21,14 +22,14 @@ namespace {
 struct Uses {
   std::map<RVarRef, size_t> binder;
   std::map<RVarRef, int> count;
-  std::vector<bool> early;  ///< by binding: read_before_overwritten
-  Uses(const BindingBlockRef& block, const std::vector<RVarRef>& live_out) {
+  std::vector<bool> early;  ///< by binding: SharedMemory::read_before_overwritten
+  Uses(const BindingBlockRef& block, const std::vector<RVarRef>& live_out, const SharedMemory& memory) {
     for (size_t b = 0; b < block->bindings.size(); ++b) {
       binder[bound_var(block->bindings[b])] = b;
       for (const RVarRef& v : rvars_in(bound_value(block->bindings[b]))) ++count[v];
     }
     for (const RVarRef& v : live_out) ++count[v];
-    early = read_before_overwritten(*block);
+    early = memory.read_before_overwritten(*block);
   }
   /// The index of the binding of an expression that is a variable of this block, and may be computed later than it stands.
   std::optional<size_t> binding_of(const RExpr& e) const {
@@ -93,11 +94,12 @@ std::vector<te::Tensor> nt_matmul(const te::Tensor& x, const te::Tensor& w, DTyp
 
 ModuleRef fuse_transpose_matmul(const ModuleRef& module, const PassContext& ctx) {
   const DFPattern x = wildcard(), w = wildcard(), product = is_op("matmul", {x, is_op("permute_dims", {w})});
+  const SharedMemory memory(*module);
   BlockBuilder builder(module);
   ModuleRef out =
       rewrite_dataflow_blocks(module, [&](const BindingBlockRef& block, const std::vector<RVarRef>& live_out) {
         const PatternGraph graph(module, block, live_out);
-        const std::vector<bool> early = read_before_overwritten(*block);
+        const std::vector<bool> early = memory.read_before_overwritten(*block);
         // The product of the binding as one tensor function; null where it is none of a turned matrix.
         const auto fused = [&](size_t b) -> RExpr {
           const auto match = graph.match({product}, b);
@@ -143,12 +145,13 @@ ModuleRef fuse_transpose_matmul(const ModuleRef& module, const PassContext& ctx)
 
 ModuleRef fuse_add_rms_norm(const ModuleRef& module, const PassContext& ctx) {
   const DFPattern x = wildcard(), y = wildcard(), norm = is_op_beginning("nn.rms_norm", {is_op("add", {x, y})});
+  const SharedMemory memory(*module);
   Outliner outliner(module);
   return rewrite_dataflow_blocks(
       module,
       [&](const BindingBlockRef& block, const std::vector<RVarRef>& live_out) {
         const PatternGraph graph(outliner.module(), block, live_out);
-        const std::vector<bool> early = read_before_overwritten(*block);
+        const std::vector<bool> early = memory.read_before_overwritten(*block);
         std::vector<Group> groups;
         std::set<size_t> taken;
         for (size_t b = 0; b < graph.size(); ++b) {
@@ -182,11 +185,12 @@ bool has_role(const ModuleRef& module, const Binding& b, const std::string& role
 /// Joins each dequantize function with the one call that reads its result, where `fits` says so of the reader.
 ModuleRef fuse_dequantize_with(const ModuleRef& module, const PassContext& ctx, const std::string& pass,
                                FunctionRef<bool(const tir::PrimFunc& reader, size_t input)> fits) {
+  const SharedMemory memory(*module);
   Outliner outliner(module);
   ModuleRef grouped = rewrite_dataflow_blocks(
       module,
       [&](const BindingBlockRef& block, const std::vector<RVarRef>& live_out) {
-        Uses uses(block, live_out);
+        Uses uses(block, live_out, memory);
         std::vector<Group> groups;
         std::vector<bool> taken(block->bindings.size());
         for (size_t b = 0; b < block->bindings.size(); ++b) {

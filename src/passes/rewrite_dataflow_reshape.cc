@@ -9,6 +9,7 @@
 #include "passes/to_vm.h"
 #include "relax/outline.h"
 #include "relax/rebind.h"
+#include "relax/shared_memory.h"
 #include "tir/nodes.h"
 
 namespace sator::passes {
@@ -131,44 +132,19 @@ std::optional<View> view_in(const Module& module, const Binding& b) {
   return View{call_tir_inputs(*call).at(*input), *shape};
 }
 
-/// Which variables would share memory, and which memory a call overwrites.
-class SharedMemory {
- public:
-  explicit SharedMemory(const ModuleRef& module) {
-    rewrite_bindings(module, [&](const Binding& b, Bindings& out) {
-      note(*module, b);
-      out.keep(b);
-    });
-  }
-  bool is_overwritten(const RVarRef& v) const { return overwritten_.contains(owner(v)); }
-
- private:
-  void note(const Module& module, const Binding& b) {
-    const RExpr value = bound_value(b);
-    RVarRef from = cast<RVar>(value);
-    if (const auto view = view_in(module, b)) from = cast<RVar>(view->of);
-    if (is_op(value, "reshape")) from = cast<RVar>(value.as<RCall>()->args.front());
-    if (from) owners_.emplace(bound_var(b), owner(from));
-    for (const RVarRef& given : overwritten_variables(value)) overwritten_.insert(owner(given));
-  }
-  RVarRef owner(const RVarRef& v) const {
-    auto at = owners_.find(v);
-    return at == owners_.end() ? v : at->second;
-  }
-  std::map<RVarRef, RVarRef> owners_;
-  std::set<RVarRef> overwritten_;
-};
-
 }  // namespace
 
 ModuleRef rewrite_dataflow_reshape(const ModuleRef& module, const PassContext& ctx) {
   // What leaves a dataflow block gets memory of its own: a caller may keep it, or write to it. So does what is read while the
   // memory that it would share is overwritten.
   const std::set<RVarRef> inner = inner_variables(module);
-  const SharedMemory memory(module);
+  const SharedMemory memory(*module, [&](const Binding& b) {
+    const auto view = view_in(*module, b);
+    return view ? view->of : reshaped(b);
+  });
   return rewrite_bindings(module, [&](const Binding& b, Bindings& out) {
     const auto view = inner.contains(bound_var(b)) ? view_in(*module, b) : std::nullopt;
-    if (!view || memory.is_overwritten(bound_var(b))) {
+    if (!view || memory.is_overwritten(*bound_var(b))) {
       out.keep(b);
       return;
     }

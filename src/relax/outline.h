@@ -55,13 +55,6 @@ BufferRef tensor_parameter(const tir::PrimFunc& func, size_t i);
 std::vector<RExpr> call_tir_inputs(const RCall& call);
 /// Per result of a call_tir or call_tir_inplace: the input that it overwrites, or -1.
 std::vector<int64_t> overwritten_inputs(const RCall& call, size_t results);
-/// The variables whose memory a call_tir_inplace overwrites; none of another value.
-std::vector<RVarRef> overwritten_variables(const RExpr& value);
-/// Every variable of the function, or functions, that names memory which a call_tir_inplace overwrites: what it holds
-/// changes, and it shares memory with nothing else.
-std::set<RVarRef> overwritten_tensors(const NodeRef& functions);
-/// Which bindings of a block read memory that a call_tir_inplace behind them overwrites: moved behind it, they would read something else.
-std::vector<bool> read_before_overwritten(const BindingBlock& block);
 RVarRef bound_var(const Binding& binding);
 RExpr bound_value(const Binding& binding);
 

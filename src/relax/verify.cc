@@ -10,6 +10,7 @@
 #include "relax/ops/table.h"
 #include "relax/outline.h"
 #include "relax/print.h"
+#include "relax/shared_memory.h"
 #include "relax/struct_info.h"
 #include "tir/nodes.h"
 
@@ -19,7 +20,8 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Module* module) : module_(module) {}
+  explicit Verifier(const Module& module) : module_(&module), memory_(module) {}
+  explicit Verifier(const Function& function) : module_(nullptr), memory_(function) {}
 
   void check(const Function& f, const std::string& name) {
     outermost_ = &f;
@@ -232,13 +234,7 @@ class Verifier {
     value(v.value);
     if (is_function) recursive_.erase(v.var.get());
     define(*v.var);
-    if (is_constant(v.value)) constants_.insert(v.var.get());
     holds(v.var->sinfo, v.value, text("the variable ", v.var->name), *v.var);
-  }
-
-  bool is_constant(const RExpr& e) const {
-    const RVar* var = e.as<RVar>();
-    return e.as<Constant>() || (var && constants_.count(var));
   }
 
   /// Struct info that is declared does not contradict the value's own; it may know more.
@@ -325,7 +321,7 @@ class Verifier {
     need_info(c);
     const Op* op = c.op.as<Op>();
     if (op && op->name == "call_tir" && module_) tensor_call(c);
-    if (op && op->name == "call_tir_inplace") inplace_call(c);
+    constant_arguments(c);
     if (const OpDef* def = op ? find_op(op->name) : nullptr; def && def->normalize) {
       BlockBuilder builder;
       if (RExpr normal = def->normalize(ref(c), builder); !equal(normal, ref(c)))
@@ -389,13 +385,17 @@ class Verifier {
   }
 
   /// A constant is the same in every run: nothing is computed into its memory.
-  void inplace_call(const RCall& c) {
-    if (c.args.size() < 2 || c.sinfo_args.empty()) return;
-    const TupleInfo* results = c.sinfo_args.front().as<TupleInfo>();
-    const std::vector<RExpr> inputs = call_tir_inputs(c);
-    for (int64_t i : overwritten_inputs(c, results ? results->items.size() : 1)) {
-      if (i < 0 || i >= static_cast<int64_t>(inputs.size()) || !is_constant(inputs[static_cast<size_t>(i)])) continue;
-      add({.what = text("call_tir_inplace overwrites its argument ", i, ", a constant"),
+  void constant_arguments(const RCall& c) {
+    for (const SharedMemory::ConstantWrite& write : memory_.constant_writes()) {
+      if (write.call.get() != &c) continue;
+      const GlobalVar* callee = c.op.as<GlobalVar>();
+      const RVar* local = c.op.as<RVar>();
+      add({.what = text(callee  ? callee->name
+                        : local ? local->name
+                                : "call_tir_inplace",
+                        " overwrites its argument ",
+                        write.argument,
+                        ", a constant"),
            .needs = "arguments that are computed or passed where results take their memory",
            .hint = "give the result fresh memory: -1 in inplace_indices, or R.call_tir"},
           c);
@@ -433,10 +433,10 @@ class Verifier {
   }
 
   const Module* module_;
+  SharedMemory memory_;
   const Function* outermost_ = nullptr;
   std::string name_;
   Vars vars_, dataflow_vars_, recursive_, params_;
-  Vars constants_;  ///< variables that name a constant
   Sizes sizes_, reported_, shared_;
   std::unordered_map<const Var*, const Function*> owner_;
   bool in_dataflow_ = false, must_be_pure_ = false;
@@ -453,7 +453,7 @@ void require_none(std::vector<Reason> reasons) {
 }  // namespace
 
 std::vector<Reason> verify(const Module& module) {
-  Verifier verifier(&module);
+  Verifier verifier(module);
   for (const auto& [name, func] : module.functions) {
     if (const Function* f = func.as<Function>()) verifier.check(*f, name);
   }
@@ -461,7 +461,7 @@ std::vector<Reason> verify(const Module& module) {
 }
 
 std::vector<Reason> verify(const Function& func) {
-  Verifier verifier(nullptr);
+  Verifier verifier(func);
   verifier.check(func, string_attr(func.attrs, "global_symbol").value_or("main"));
   return std::move(verifier.reasons);
 }

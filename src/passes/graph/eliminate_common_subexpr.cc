@@ -1,8 +1,7 @@
-#include <set>
-
 #include "passes/graph/graph.h"
 #include "relax/outline.h"
 #include "relax/rewrite.h"
+#include "relax/shared_memory.h"
 
 namespace sator::passes {
 
@@ -15,8 +14,8 @@ bool is_allocation(const RExpr& e) { return op_name(e).find("alloc_") != std::st
 
 class CommonSubexprs final : public GraphRewriter {
  public:
-  CommonSubexprs(BlockBuilder& builder, bool call_only, std::set<RVarRef> overwritten)
-      : GraphRewriter(builder), call_only_(call_only), overwritten_(std::move(overwritten)) {}
+  CommonSubexprs(BlockBuilder& builder, bool call_only, const SharedMemory& memory)
+      : GraphRewriter(builder), call_only_(call_only), memory_(memory) {}
 
  private:
   struct Known {
@@ -38,8 +37,9 @@ class CommonSubexprs final : public GraphRewriter {
   /// The variable that has this value already; null after noting that `var` has it.
   RVarRef known_or_new(const RVarRef& var, const RExpr& value, const StructInfo& cast) {
     if (call_only_ && !value.as<RCall>()) return nullptr;
-    if (contains_impure_call(value) || is_allocation(value) || is_overwritten(var)) return nullptr;
-    if (std::ranges::any_of(rvars_in(value), [&](const RVarRef& v) { return is_overwritten(v); })) return nullptr;
+    if (contains_impure_call(value) || is_allocation(value) || memory_.is_overwritten(*var)) return nullptr;
+    if (std::ranges::any_of(rvars_in(value), [&](const RVarRef& v) { return memory_.is_overwritten(*v); }))
+      return nullptr;
     const uint64_t hash = structural_hash(value);
     std::vector<Known>& those = known_[hash];
     for (const Known& k : those) {
@@ -73,10 +73,8 @@ class CommonSubexprs final : public GraphRewriter {
     outer_.pop_back();
   }
 
-  bool is_overwritten(const RVarRef& v) const { return overwritten_.contains(v); }
-
   bool call_only_;
-  std::set<RVarRef> overwritten_;  ///< of the function as it was: what holds another value later
+  const SharedMemory& memory_;  ///< of the function as it was
   Table known_;
   std::vector<RVarRef> in_block_;  ///< replaced in the present block
   std::vector<std::pair<Table, std::vector<RVarRef>>> outer_;
@@ -85,7 +83,7 @@ class CommonSubexprs final : public GraphRewriter {
 }  // namespace
 
 FuncRef eliminate_common_subexpr(const FuncRef& func, BlockBuilder& builder, bool call_only) {
-  return CommonSubexprs(builder, call_only, overwritten_tensors(func)).function(*func);
+  return CommonSubexprs(builder, call_only, SharedMemory(*func, builder.module().get(), reshaped)).function(*func);
 }
 
 ModuleRef eliminate_common_subexpr(const ModuleRef& module, const PassContext& ctx) {
