@@ -395,12 +395,7 @@ tir::Value FunctionParser::bind_name(const Expression& target, const tir::Value&
                                        : static_cast<double>(value.as<tir::Integer>()->value);
     DType dtype = value.as<double>() ? f32 : value.as<bool>() ? boolean : i32;
     return NodeRef(emit(scalar_constant(number, dtype), name, std::move(info), target.place));
-  } else if (!value.as<Values>()) {
-    if (info)
-      fail(target.place,
-           {.what = text("an annotation of ", value.kind()),
-            .needs = "a value of the graph",
-            .hint = "remove the annotation"});
+  } else if (!value.as<Values>() && !info) {
     return value;  // a name for something that is known while parsing
   }
   return NodeRef(emit(to_graph(value, target.place), name, std::move(info), target.place));
