@@ -224,8 +224,16 @@ std::vector<bool> SharedMemory::read_before_overwritten(const BindingBlock& bloc
   for (size_t b = 0; b < block.bindings.size(); ++b) {
     const auto written = writes_.find(bound_var(block.bindings[b]).get());
     if (written == writes_.end()) continue;
-    for (size_t before = 0; before < b; ++before)
-      early[before] = early[before] || reads(bound_value(block.bindings[before]), written->second);
+    // A call whose result this one overwrites stays before it, and so on.
+    std::vector<RVarRef> chain = rvars_in(bound_value(block.bindings[b]));
+    for (size_t before = b; before-- > 0;) {
+      const RVarRef var = bound_var(block.bindings[before]);
+      const RExpr value = bound_value(block.bindings[before]);
+      if (writes_.contains(var.get()) && std::ranges::find(chain, var) != chain.end())
+        std::ranges::copy(rvars_in(value), std::back_inserter(chain));
+      else if (reads(value, written->second))
+        early[before] = true;
+    }
   }
   return early;
 }

@@ -28,7 +28,7 @@ class SharedMemory {
   /// Whether a call overwrites memory that the variable names: what it holds changes, and nothing else may share it.
   bool is_overwritten(const RVar& v) const;
   /// Which bindings of a block of the module read memory that a call behind them overwrites: moved behind it, they would
-  /// read something else. A binding that only names a variable reads nothing.
+  /// read something else. A binding that only names a variable reads nothing, nor does a call whose result the next overwrites.
   std::vector<bool> read_before_overwritten(const BindingBlock& block) const;
 
   /// A call that overwrites a constant.
