@@ -67,9 +67,17 @@ def _in_words(function, args, kwargs, error):
     is_method = "." in function.__qualname__.replace("<locals>.", "")
     shown = [_short(a) for a in args[is_method:]] + [f"{k}={_short(v)}" for k, v in kwargs.items()]
     name = function.__qualname__.removesuffix(".__init__").lstrip("_")
-    doc = (function.__doc__ or "").strip()
-    inside = doc.split("\n\n")[0].replace("\n", " ") if doc else "arguments as its help says"
-    return (f"{name}({', '.join(shown)}): {error}\n  needs: arguments of other kinds: {' '.join(inside.split())}\n  hint:  help({name}) says what each is")
+    does = " ".join((function.__doc__ or "").strip().split("\n\n")[0].split())
+    return (f"{name}({', '.join(shown)}): {error}\n  needs: {name}{_parameters(function, is_method)}\n"
+            f"  hint:  help({name}) says what each is" + (f": {does}" if does else ""))
+
+
+def _parameters(function, is_method):
+    """`(x, axis=None)`, without the object of a method."""
+    import inspect
+
+    taken = inspect.signature(function)
+    return str(taken.replace(parameters=list(taken.parameters.values())[is_method:], return_annotation=taken.empty))
 
 
 def _short(value):

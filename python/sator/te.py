@@ -216,6 +216,8 @@ def placeholder(shape, dtype=None, name="placeholder"):
 
 def _extents(function, shape):
     """Extents, or bounds; what Python's `/` gives, such as 128 / 32, as an integer. Errors: TypeError for a number that is not whole."""
+    if isinstance(shape, str):
+        raise TypeError(f"{function}: the extents {shape!r} are a text\n  needs: a list of numbers and variables\n  hint:  te.var({shape!r}) makes a variable")
     if not isinstance(shape, (list, tuple)):
         return shape
     for extent in shape:
@@ -352,32 +354,31 @@ def _reduction(name, neutral, expr, axis, where, init):
     """A reduction over axes, of the elements where `where` holds; of two values their sum, product, maximum or minimum."""
     from sator import tir
 
-    if init is not None:
-        raise NotImplementedError(f"{name}: an initial value\n  needs: init None\n  hint:  add it to the result")
     if not _is_axes(axis) and isinstance(axis, (_core.PrimExpr, int, float)):
         return _core.binary({"sum": "+", "prod": "*"}.get(name, name), expr, axis)
     if where is not None:
         expr = tir.if_then_else(where, expr, neutral(tir, expr.dtype))
-    return getattr(_core.te, name)(expr, axis)
+    reduction = getattr(_core.te, name)(expr, axis)
+    return reduction if init is None else reduction._beginning_with([init])
 
 
 def sum(expr, axis, where=None, init=None):  # noqa: A001
-    """The sum of an expression over one axis or several, where a condition holds; of two values expr + axis."""
+    """The sum of an expression over one axis or several, where a condition holds, and of the number `init`; of two values expr + axis."""
     return _reduction("sum", lambda tir, dtype: tir.const(0, dtype), expr, axis, where, init)
 
 
 def prod(expr, axis, where=None, init=None):
-    """The product of an expression over one axis or several, where a condition holds; of two values expr * axis."""
+    """The product of an expression over one axis or several, where a condition holds, and of the number `init`; of two values expr * axis."""
     return _reduction("prod", lambda tir, dtype: tir.const(1, dtype), expr, axis, where, init)
 
 
 def max(expr, axis, where=None, init=None):  # noqa: A001
-    """The largest value of an expression over one axis or several, where a condition holds; of two values the larger one."""
+    """The largest value of an expression over one axis or several, where a condition holds, and of the number `init`; of two values the larger one."""
     return _reduction("max", lambda tir, dtype: tir.min_value(dtype), expr, axis, where, init)
 
 
 def min(expr, axis, where=None, init=None):  # noqa: A001
-    """The smallest value of an expression over one axis or several, where a condition holds; of two values the smaller one."""
+    """The smallest value of an expression over one axis or several, where a condition holds, and of the number `init`; of two values the smaller one."""
     return _reduction("min", lambda tir, dtype: tir.max_value(dtype), expr, axis, where, init)
 
 
@@ -397,15 +398,13 @@ def scan(init, update, state_placeholder, inputs=None, name="scan", tag="", attr
 
 
 def comm_reducer(fcombine, fidentity, name="reduce"):
-    """A reduction of one's own: a function (expr, axis, where=None) that te.compute takes as it takes te.sum.
+    """A reduction of one's own: a function (expr, axis, where=None, init=None) that te.compute takes as it takes te.sum.
 
     fcombine    (x, y) -> x joined with y, associative and commutative; of tuples where several expressions are reduced together
     fidentity   (dtype, ...) -> what leaves any y as it is, one for each expression
     """
 
     def reducer(expr, axis, where=None, init=None):
-        if init is not None:
-            raise NotImplementedError(f"{name}: an initial value\n  needs: init None\n  hint:  combine it with the result")
         sources = list(expr) if isinstance(expr, (list, tuple)) else [expr]
         neutral = fidentity(*(e.dtype for e in sources))
         if where is not None:
@@ -413,7 +412,8 @@ def comm_reducer(fcombine, fidentity, name="reduce"):
 
             neutrals = neutral if isinstance(neutral, (list, tuple)) else [neutral]
             sources = [tir.if_then_else(where, e, n) for e, n in zip(sources, neutrals)]
-        return _core.te.reduced_by(fcombine, neutral, sources, axis)
+        reduction = _core.te.reduced_by(fcombine, neutral, sources, axis)
+        return reduction if init is None else reduction._beginning_with(list(init) if isinstance(init, (list, tuple)) else [init])
 
     reducer.__name__ = name
     return reducer

@@ -130,8 +130,12 @@ class Pass:
 
     def __call__(self, mod):
         if isinstance(mod, _core.BaseFunc):  # a function alone is a module of one
-            (func,) = self(_core.module({"main": mod}, None, None)).functions.values()
-            return func
+            name = (mod.attrs or {}).get("global_symbol") or "main"
+            made = self(_core.module({name: mod}, None, None)).functions
+            if len(made) != 1:
+                raise ValueError(f"{self.info.name} makes {len(made)} functions of one: {', '.join(made)}\n  needs: a module, to hold them\n"
+                                 f"  hint:  IRModule({{{name!r}: func}})")
+            return next(iter(made.values()))
         ctx = PassContext.current()
         if any(_tell(i, "should_run", mod, self.info) is False for i in ctx.instruments):
             return mod
@@ -332,16 +336,35 @@ def _pairs(value):
     return [[k, v] for k, v in value.items()] if isinstance(value, dict) else value
 
 
+class _Own:
+    """The default of an option: the compiler's own value."""
+
+    def __repr__(self):
+        return "..."
+
+
+def _signature(options, maker):
+    """What a pass is made of."""
+    import inspect
+
+    if maker:
+        return inspect.Signature(list(inspect.signature(maker).parameters.values())[1:])  # without its PassInfo
+    return inspect.Signature([inspect.Parameter(o, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=_Own()) for o in options])
+
+
 def _factory(name):
     does, options = _TABLE[name]
+    maker = None
+    if name in _WITH_PYTHON:
+        import importlib
+
+        module, maker = _WITH_PYTHON[name]
+        maker = getattr(importlib.import_module("sator.relax." + module), maker)
+        maker.__name__ = maker.__qualname__ = name  # what Python's own errors call it
 
     def make(*args, **kwargs):
-        if name in _WITH_PYTHON:
-            import importlib
-
-            module, maker = _WITH_PYTHON[name]
-            maker = getattr(importlib.import_module("sator.relax." + module), maker)
-            maker.__name__ = maker.__qualname__ = name  # what Python's own errors call it
+        if maker:
+            make.__signature__.bind(*args, **kwargs)  # its TypeError counts what the user gave
             own = maker(PassInfo(name, does), *args, **kwargs)
             if own is not None:
                 return own
@@ -353,7 +376,8 @@ def _factory(name):
         return _Named(PassInfo(name, does), args, kwargs)
 
     make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"{name}({', '.join(options)}): {does}"
+    make.__doc__ = f"{does[0].upper()}{does[1:]}."
+    make.__signature__ = _signature(options, maker)
     return answers.spoken(make)
 
 

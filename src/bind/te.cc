@@ -277,6 +277,24 @@ void add_te(nb::module_& m) {
   nb::class_<te::Reduction> reduction(
       m, "Reduction", "A sum, maximum, ... over axes: what te.compute's function may return.");
   not_called(reduction, "te.sum(expr, axis), te.max, te.min, te.prod, or te.comm_reducer");
+  reduction.def(
+      "_beginning_with",
+      [](te::Reduction r, nb::object values) {
+        std::vector<Expr> begin = extents_of(values);
+        if (begin.size() != r.sources.size())
+          fail({.what = text(begin.size(), " initial values of a reduction of ", r.sources.size()),
+                .needs = "one for each expression"});
+        for (size_t i = 0; i < begin.size(); ++i) {
+          if (!begin[i].as<IntImm>() && !begin[i].as<FloatImm>())
+            fail({.what = "a reduction that begins with what is no number",
+                  .needs = "a number for each expression",
+                  .hint = "combine the result with it"});
+          begin[i] = cast_to(r.sources[i]->dtype, begin[i]);
+        }
+        r.reducer.identity = std::move(begin);
+        return r;
+      },
+      "The reduction with other values that its block begins with.");
   nb::class_<te::Tensor> tensor(m, "Tensor", "A tensor that a formula defines, or a placeholder.");
   not_called(tensor, "te.placeholder(shape), or te.compute(shape, function)");
   tensor

@@ -79,6 +79,18 @@ class Formulas(unittest.TestCase):
         out = te.compute((3,), lambda i: product(value[i, k], axis=k), name="product")
         np.testing.assert_allclose(run([value, out], values, np.zeros(3, "float32"))[1], values.prod(1), rtol=1e-5)
 
+    def test_initial_value(self):
+        value, k = te.placeholder((3, 5), name="value"), te.reduce_axis((0, 5), "k")
+        values = self.rng.standard_normal((3, 5)).astype("float32")
+        plus = te.comm_reducer(lambda x, y: x + y, lambda t: tir.const(0, t))
+        for formula, wanted in ((lambda i: te.sum(value[i, k], axis=k, init=7), values.sum(1) + 7),
+                                (lambda i: te.max(value[i, k], axis=k, init=0.5), np.maximum(values.max(1), np.float32(0.5))),
+                                (lambda i: te.prod(value[i, k], axis=k, where=k < 2, init=3), values[:, :2].prod(1) * 3),
+                                (lambda i: plus(value[i, k], axis=k, init=-2.5), values.sum(1) - 2.5)):
+            np.testing.assert_allclose(run([value, te.compute((3,), formula)], values, np.zeros(3, "float32"))[1], wanted, rtol=1e-5)
+        with self.assertRaisesRegex(sator.TVMError, "needs: a number for each expression"):
+            te.sum(value[0, k], axis=k, init=value[0, 0])
+
     def test_several_results(self):
         a, b = te.placeholder((4, 3), name="a"), te.placeholder((4, 3), name="b")
         plus, times = te.compute((4, 3), lambda i, j: (a[i, j] + 2, b[i, j] * 3), name="both")

@@ -1,5 +1,6 @@
 """What a user does wrong: each is answered in words, by the name of what was called, and nothing crashes."""
 import gc
+import inspect
 import pickle
 import subprocess
 import sys
@@ -178,12 +179,42 @@ class InWords(unittest.TestCase):
         ):
             self.check(TypeError, words, wrong)
 
+    def test_what_a_pass_or_a_builder_is_not_given(self):
+        self.check(TypeError, "too many positional arguments\n  needs: LegalizeOps(customize_legalize_map=None, enable_warning=False, form=None)",
+                   lambda: relax.transform.LegalizeOps(1, 2, 3, 4))
+        self.assertEqual(str(inspect.signature(relax.transform.ConvertLayout)), "(desired_layouts=...)")
+        self.assertEqual(str(inspect.signature(relax.transform.FuseOps)), "(fuse_opt_level=-1)")
+        x = relax.Var("x", R.Tensor((4,), "float32"))
+
+        def without_parameters():
+            builder = relax.BlockBuilder()
+            with builder.function("f"):
+                builder.emit_func_output(builder.emit(relax.op.add(x, x)))
+
+        self.check(sator.error.UseError, "the function f has no list of parameters", without_parameters)
+
+        @R.function
+        def func(x: R.Tensor((4,), "float32")):
+            y = R.add(x, x)
+            return y
+
+        self.check(ValueError, "LegalizeOps makes 2 functions of one: add, func\n  needs: a module", lambda: relax.transform.LegalizeOps()(func))
+        self.check(TypeError, "the extents 'abc' are a text", lambda: te.placeholder("abc"))
+
+        @relax.expr_functor.mutator
+        class Forgetful(relax.PyExprMutator):
+            def visit_call_(self, call):
+                self.visit_expr_post_order(call)
+
+        self.check(TypeError, "visit_call_ of Forgetful gives nothing", lambda: Forgetful().visit_expr(func))
+
     def test_what_python_says_under_our_functions(self):
         """The call and the function's help stand beside it; what a user's function raises arrives as it was raised."""
         with self.assertRaises(AttributeError) as raised:
             te.extern((4,), [None], lambda i, o: None)
         self.assertEqual(str(raised.exception).split("\n")[0].partition(": ")[0], "extern((4,), [None], <function InWords.test_what_python_sa...)")
-        self.assertIn("\n  needs: arguments of other kinds: Tensors that a statement computes", str(raised.exception))
+        self.assertIn("\n  needs: extern(shape, inputs, fcompute, ", str(raised.exception))
+        self.assertIn("\n  hint:  help(extern) says what each is: Tensors that a statement computes", str(raised.exception))
         self.assertIsInstance(raised.exception.__cause__, AttributeError)
 
         def mine(*_):

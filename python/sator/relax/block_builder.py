@@ -4,6 +4,10 @@ from sator.error import UseError
 from sator.relax.te_calls import te_call
 
 
+def _params(params):
+    return [params] if isinstance(params, _core.relax.Var) else list(params)
+
+
 class _Scope:
     """A scope of a builder's, by `with`."""
 
@@ -53,7 +57,7 @@ class BlockBuilder:
         if not isinstance(attrs, (dict, type(None))):
             raise TypeError(f"function {name}: attrs = {attrs!r} is a {type(attrs).__name__}\n  needs: a dictionary")
 
-        given = [params] if isinstance(params, _core.relax.Var) else list(params or ())
+        given = None if params is None else _params(params)
 
         def enter():
             # A function inside of another one is built by a builder of its own, on the module so far.
@@ -62,7 +66,7 @@ class BlockBuilder:
                 self._core = _core.BlockBuilder(self._core.module())
             self._function = {"name": name, "params": given, "attrs": dict(attrs or {}), "pure": pure,
                               "private": private, "blocks": [], "done": False}
-            self._core.begin_scope(self._function["params"])
+            self._core.begin_scope(given or [])
             self._core.begin_block(False)
             BlockBuilder._stack.append(self)
 
@@ -147,14 +151,17 @@ class BlockBuilder:
         return self._core.end_block()
 
     def emit_func_output(self, output, params=None):
-        """What the function returns. Ends it. Errors: parameters that were given before."""
+        """What the function returns. Ends it. Errors: parameters that were given before, or not at all."""
         f = self._function
         if f is None:
             raise UseError("emit_func_output outside of a function\n  needs: `with bb.function(...):` around it")
         if params is not None:
-            if f["params"]:
+            if f["params"] is not None:
                 raise UseError("the parameters were given with the function already")
-            f["params"] = [params] if isinstance(params, _core.relax.Var) else list(params)
+            f["params"] = _params(params)
+        elif f["params"] is None:
+            raise UseError(f"the function {f['name']} has no list of parameters\n  needs: bb.function(name, params) or "
+                           "bb.emit_func_output(output, params); [] for a function that takes nothing")
         output = self._core.normalize(output)
         self._keep_block()
         attrs = f["attrs"] if f["private"] else {"global_symbol": f["name"], **f["attrs"]}

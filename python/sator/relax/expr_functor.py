@@ -206,8 +206,12 @@ class PyExprMutator(ExprFunctor):
         self._replaced = {}
 
     def visit_expr(self, expr):
-        """What stands in the place of an expression, by the method of its kind; with struct info."""
-        return self._normal(super().visit_expr(expr))
+        """What stands in the place of an expression, by the method of its kind; with struct info. Errors: TypeError for a method that gives nothing."""
+        new = super().visit_expr(expr)
+        if new is None:
+            raise TypeError(f"visit_{_kind(expr)}_ of {type(self).__name__} gives nothing\n  needs: the expression that takes this one's place\n"
+                            "  hint:  return super().visit_..._(expr) where it stays")
+        return self._normal(new)
 
     def visit_expr_post_order(self, expr):
         """The expression with its parts rewritten."""
