@@ -66,6 +66,9 @@ def _in_words(words, args, kwargs):
     for (name, kinds), value in given:
         if name != "self" and kinds and not any(_is(value, kind) for kind in kinds):
             shown = repr(value)[:80]
+            if isinstance(value, str) and "str" in kinds:
+                return (f"{caller}: {shown} holds half of a surrogate pair, which no text in UTF-8 does\n  needs: a text of characters\n"
+                        "  hint:  text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace') makes it one")
             what = f"{caller}: {'' if name.startswith('arg') else name + ' = '}{shown} is a {type(value).__name__}"
             return f"{what}\n  needs: {' or '.join(_TYPES.get(k, k) for k in kinds)}"
     names = ", ".join(name for name, _ in parameters if name != "self")

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <list>
 #include <string_view>
 
@@ -27,6 +28,16 @@ class CatchInterrupts {
 
 /// Whoever works for long calls this between the parts of the work: it throws where somebody wants this thread's work to end.
 void check_interrupt();
+/// check_interrupt() at each 1,024th call: for the characters of a text.
+class RareInterruptCheck {
+ public:
+  void operator()() {
+    if (++calls_ % 1024 == 0) check_interrupt();
+  }
+
+ private:
+  uint32_t calls_ = 0;
+};
 /// From now on check_interrupt() of this thread calls `ask`, every 20 ms at most. `ask` throws where the work is to end.
 void let_check_interrupt_ask(void (*ask)());
 

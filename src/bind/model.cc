@@ -49,7 +49,10 @@ class LanguageModel {
     session_.emplace(model_.session());
   }
 
-  std::vector<int32_t> encode(const std::string& text, bool special) const { return tokenizer().encode(text, special); }
+  std::vector<int32_t> encode(const std::string& text, bool special) const {
+    const WithoutGil released;
+    return tokenizer().encode(text, special);
+  }
   std::string decode(const std::vector<int32_t>& ids) const { return tokenizer().decode(ids); }
 
   /// The text that follows; `take`, if given, gets each piece and ends the text where it returns False.

@@ -144,6 +144,46 @@ Value Evaluator::binary(std::string_view op, const Value& a, const Value& b, Pla
   });
 }
 
+namespace {
+
+using Kind = script::ExpressionKind;
+using Wide = __int128;
+
+/// The value of integer literals and operators alone, computed without a limit of 64 bits on the way; none for anything else.
+std::optional<Wide> wide_literal(const Expression& e) {
+  if (e.is(Kind::integer))
+    return e.is_unsigned ? static_cast<Wide>(static_cast<uint64_t>(e.integer)) : static_cast<Wide>(e.integer);
+  if (e.is(Kind::unary)) {
+    const auto x = wide_literal(e.items[0]);
+    if (!x || e.text == "not") return {};
+    return e.text == "-" ? -*x : e.text == "+" ? *x : ~*x;
+  }
+  const auto x = e.is(Kind::binary) ? wide_literal(e.items[0]) : std::nullopt;
+  const auto y = x ? wide_literal(e.items[1]) : std::nullopt;
+  if (!y) return {};
+  Wide r = 0;
+  if (e.text == "+") return __builtin_add_overflow(*x, *y, &r) ? std::nullopt : std::optional(r);
+  if (e.text == "-") return __builtin_sub_overflow(*x, *y, &r) ? std::nullopt : std::optional(r);
+  if (e.text == "*") return __builtin_mul_overflow(*x, *y, &r) ? std::nullopt : std::optional(r);
+  const bool is_shift = e.text == "<<", is_power = e.text == "**";
+  if ((is_shift || is_power) && *y >= 0 && *y < 127) {
+    const Wide by = is_shift ? 2 : *x;
+    r = is_shift ? *x : 1;
+    for (Wide i = 0; i < *y; ++i)
+      if (__builtin_mul_overflow(r, by, &r)) return {};
+    return r;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<Value> Evaluator::wide_constant(const Expression& e) {
+  const auto value = wide_literal(e);
+  if (!value || *value < INT64_MIN || *value > static_cast<Wide>(UINT64_MAX)) return {};
+  return Integer{static_cast<int64_t>(*value), *value > INT64_MAX};
+}
+
 Value Evaluator::unary(const Expression& e) {
   Value v = eval(e.items[0]);
   if (v.as<NodeRef>()) {

@@ -203,8 +203,12 @@ Value Evaluator::eval(const Expression& e) {
     case Kind::attribute: return attribute(e);
     case Kind::subscript: return subscript(e);
     case Kind::call: return call(e);
-    case Kind::unary: return unary(e);
-    case Kind::binary: return binary(e.text, eval(e.items[0]), eval(e.items[1]), e.place);
+    case Kind::unary:
+      if (const auto v = wide_constant(e)) return *v;
+      return unary(e);
+    case Kind::binary:
+      if (const auto v = wide_constant(e)) return *v;
+      return binary(e.text, eval(e.items[0]), eval(e.items[1]), e.place);
     case Kind::compare: return compare(e);
     case Kind::logical: return logical(e);
     case Kind::conditional: return conditional(e);

@@ -153,6 +153,8 @@ class Evaluator {
   Value attribute(const script::Expression& e);
   Value subscript(const script::Expression& e);
   Value unary(const script::Expression& e);
+  /// The value of literals alone, which may leave 64 bits on the way; none where it does in the end, or for anything else.
+  static std::optional<Value> wide_constant(const script::Expression& e);
   Value compare(const script::Expression& e);
   Value compare_pair(const std::string& op, const Value& a, const Value& b, script::Place place);
   Value logical(const script::Expression& e);

@@ -109,6 +109,13 @@ class Model(unittest.TestCase):
         self.assertLess(time.perf_counter() - begin, 20)
         self.assertTrue(self.lm.generate("Once upon a time", max_tokens=2))
 
+    def test_ctrl_c_ends_an_encoding(self):
+        text = "Once upon a time there was a little girl. " * 3_000_000
+        threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        with self.assertRaises(KeyboardInterrupt):
+            self.lm.encode(text)
+        self.assertEqual(len(self.lm.encode(text[:41])), 10)
+
     def test_what_is_no_model_is_refused(self):
         with self.assertRaises(sator.TVMError) as caught:
             sator.LM(ROOT / "docs")
@@ -116,6 +123,7 @@ class Model(unittest.TestCase):
         with self.assertRaises(sator.TVMError):
             sator.LM(MODEL, quantization="int99")
         for kind, words, wrong in ((TypeError, "needs: a list of token ids", lambda: self.lm.logits("Once")),
+                                   (TypeError, "encode: .* holds half of a surrogate pair", lambda: self.lm.encode("a\ud800")),
                                    (TypeError, "the id 1.5 is a float", lambda: self.lm.logits([1.5])),
                                    (ValueError, "there is no token 10000000", lambda: self.lm.decode([10**7])),
                                    (ValueError, "there is no token -1", lambda: self.lm.decode([-1])),

@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "engine/tokenizer/unicode.h"
 
 namespace sator {
@@ -244,7 +245,9 @@ void Bpe::merge_long(Symbols& s) const {
     if (auto c = candidate(i)) candidates.push_back(*c);
   std::priority_queue<Candidate> queue(std::less<Candidate>(), std::move(candidates));
   constexpr int32_t kDead = -1;
+  RareInterruptCheck check;
   while (!queue.empty()) {
+    check();
     Candidate top = queue.top();
     queue.pop();
     uint32_t i = top.place;

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "engine/tokenizer/unicode.h"
 
 namespace sator {
@@ -106,7 +107,9 @@ void Regex::each_match(std::string_view subject, const std::function<void(size_t
   MatchData match(compiled_->code);
   size_t from = 0;
   std::optional<size_t> last_end;
+  RareInterruptCheck check;
   while (from <= subject.size()) {
+    check();
     auto found = match_at(compiled_->code, compiled_->context, match, subject, from, compiled_->shown);
     if (!found) return;
     auto [begin, end] = *found;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "engine/tokenizer/parts.h"
 #include "engine/tokenizer/unicode.h"
 
@@ -60,6 +61,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view bytes, bool add_special_
   if (add_special_tokens) ids = p.before;
   PieceEncoder encoder(*p.model, ids);
   std::vector<TokenSplit> raw, inner;
+  RareInterruptCheck check;
   p.added.split_raw(bytes, raw);
   for (const TokenSplit& outer : raw) {
     if (outer.id >= 0) {
@@ -76,7 +78,10 @@ std::vector<int32_t> Tokenizer::encode(std::string_view bytes, bool add_special_
       }
       Pieces pieces(std::string(split.text), outer.begin == 0 && split.begin == 0 && normal.keeps_begin);
       if (p.pre_tokenize) p.pre_tokenize(pieces);
-      for (const Pieces::Piece& piece : pieces.pieces) encoder.encode(pieces.view(piece));
+      for (const Pieces::Piece& piece : pieces.pieces) {
+        check();
+        encoder.encode(pieces.view(piece));
+      }
     }
   }
   if (add_special_tokens) ids.insert(ids.end(), p.after.begin(), p.after.end());

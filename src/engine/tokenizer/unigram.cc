@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/text.h"
 #include "engine/tokenizer/unicode.h"
 
@@ -80,7 +81,9 @@ void Unigram::encode(std::string_view piece, std::vector<int32_t>& out) const {
     if (step.begin < 0 || score > step.score)
       step = {sentencepiece_ ? static_cast<float>(score) : score, static_cast<int64_t>(begin), id};
   };
+  RareInterruptCheck check;
   for (size_t at = 0; at < piece.size();) {
+    check();
     const size_t length = char_bytes(piece[at]);
     const double before = steps[at].score;
     bool known = false;  // one token is this character
