@@ -207,6 +207,7 @@ Value builtin_call(Evaluator& ev, const Expression& call, const Builtin& row) {
 }  // namespace
 
 Value Evaluator::call(const Expression& e) {
+  if (std::ranges::any_of(e.keywords, [](const script::Keyword& k) { return k.name.empty(); })) return call_spread(e);
   Value callee = eval(e.items[0]);
   if (const LanguageName* l = callee.as<LanguageName>()) return call_language(l->name, e);
   if (const Method* m = callee.as<Method>())
@@ -228,6 +229,40 @@ Value Evaluator::call_host(const HostObject& callee, const Expression& e) {
   return noted ? made(*noted, e.place) : result;
 }
 
+Value Evaluator::call_spread(const Expression& e) {
+  Expression& call = spread_.emplace_back(e);  // lambdas among the arguments point into it
+  call.keywords.clear();
+  push_scope();
+  for (const script::Keyword& k : e.keywords) {
+    if (!k.name.empty()) {
+      call.keywords.push_back(k);
+      continue;
+    }
+    const Value v = eval(k.value);
+    const DictValue* dict = v.as<DictValue>();
+    if (!dict)
+      fail(k.place, {.what = text("'**' of ", v.kind()), .needs = "a dictionary", .hint = "remove the '**'"});
+    for (const auto& [key, item] : dict->items) {
+      const std::string* name = key.as<std::string>();
+      if (!name)
+        fail(k.place, {.what = text("'**' of a dictionary with ", key.kind(), " as a key"), .needs = "names as keys"});
+      call.keywords.push_back({*name, k.place, stand_in(item, k.place, text("spread ", call.keywords.size()))});
+    }
+  }
+  Value out = this->call(call);
+  pop_scope();
+  return out;
+}
+
+Expression Evaluator::stand_in(const Value& v, Place place, std::string name) {
+  define(name, v, place);
+  Expression e;
+  e.kind = Kind::name;
+  e.place = place;
+  e.text = std::move(name);
+  return e;
+}
+
 Value Evaluator::for_host(const Value& v, Place place) {
   const Values* list = v.as<Values>();
   if (!list) return v;
@@ -243,14 +278,7 @@ Value Evaluator::made(const NotedCall& noted, Place place) {
   call.items.resize(1 + noted.args.size());
   push_scope();
   size_t number = 0;
-  auto named = [&](const Value& v) {
-    Expression name;
-    name.kind = Kind::name;
-    name.place = place;
-    name.text = text("noted ", number++);  // no name of a program has a space
-    define(name.text, v, place);
-    return name;
-  };
+  auto named = [&](const Value& v) { return stand_in(v, place, text("noted ", number++)); };
   for (size_t i = 0; i < noted.args.size(); ++i) call.items[i + 1] = named(noted.args[i]);
   for (const auto& [name, v] : noted.keywords) call.keywords.push_back({name, place, named(v)});
   Value out = call_language(noted.name, call);

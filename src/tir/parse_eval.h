@@ -2,6 +2,7 @@
 // from it.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -127,6 +128,11 @@ class Evaluator {
   Value call_host(const HostObject& callee, const script::Expression& call);
   /// An argument as the host's functions take it.
   virtual Value for_host(const Value& v, script::Place place);
+  /// f(a, **kw): the items of the dictionary are keywords.
+  Value call_spread(const script::Expression& call);
+  /// An expression that has this value in the present scope; `name` is none that a program can write.
+  script::Expression stand_in(const Value& v, script::Place place, std::string name);
+  std::deque<script::Expression> spread_;  ///< such calls, written out
   /// What a noted call gives here.
   Value made(const NotedCall& call, script::Place place);
   /// What an object of the surroundings has under a dotted name, "relax.Call"; null where there is none.

@@ -65,7 +65,7 @@ std::optional<std::string> as_text(const Value& v) {
 }
 
 constexpr std::string_view kFunctions[] = {
-    "abs", "enumerate", "float", "int", "len", "list", "max", "min", "sum", "tuple"};
+    "abs", "dict", "enumerate", "float", "int", "len", "list", "max", "min", "sum", "tuple"};
 
 }  // namespace
 
@@ -271,6 +271,11 @@ Value Evaluator::call_python(std::string_view name, const Expression& call) {
           .hint = text("write the value, or see whether T.", name, " is meant")});
   };
   size_t given = call.items.size() - 1;
+  if (name == "dict" && given == 0) {
+    DictValue out;
+    for (const script::Keyword& k : call.keywords) out.items.emplace_back(k.name, eval(k.value));
+    return out;
+  }
   const Expression* start = given == 2 ? &call.items[2] : nullptr;
   for (const script::Keyword& k : call.keywords) {
     if (k.name != "start" || start || (name != "enumerate" && name != "sum"))
