@@ -1,6 +1,8 @@
 #include "passes/fuse_ops.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "base/file.h"
 #include "passes/op_pattern.h"
@@ -38,6 +40,18 @@ OpPattern pattern_attr(const ModuleRef& module, const std::string& name) {
   return static_cast<OpPattern>(int_attr(at->second->attrs, "op_pattern").value_or(8));
 }
 
+/// What a call_tir_inplace overwrites, null for what is no variable; none of another value.
+std::vector<RVarRef> overwritten_by(const RExpr& value) {
+  const RCall* call = is_op(value, "call_tir_inplace") ? value.as<RCall>() : nullptr;
+  if (!call) return {};
+  const std::vector<RExpr> inputs = call_tir_inputs(*call);
+  const TupleInfo* results = call->sinfo_args.front().as<TupleInfo>();
+  std::vector<RVarRef> out;
+  for (int64_t i : overwritten_inputs(*call, results ? results->items.size() : 1))
+    if (i >= 0) out.push_back(cast<RVar>(inputs.at(static_cast<size_t>(i))));
+  return out;
+}
+
 /// The tensor function that a binding of the block calls, also one that overwrites arguments: those are then bound in the
 /// block and read by nothing else, so that no order but that of the group counts.
 std::optional<std::string> called_in_group(const BindingBlock& block, size_t at, const std::vector<RVarRef>& live_out) {
@@ -47,11 +61,7 @@ std::optional<std::string> called_in_group(const BindingBlock& block, size_t at,
   const RCall* call = is_op(value, "call_tir_inplace") ? value.as<RCall>() : nullptr;
   const GlobalVar* callee = call ? call->args[0].as<GlobalVar>() : nullptr;
   if (!callee) return {};
-  const std::vector<RExpr> inputs = call_tir_inputs(*call);
-  const TupleInfo* results = call->sinfo_args.front().as<TupleInfo>();
-  for (int64_t i : overwritten_inputs(*call, results ? results->items.size() : 1)) {
-    RVarRef given = i < 0 ? nullptr : cast<RVar>(inputs.at(static_cast<size_t>(i)));
-    if (i < 0) continue;
+  for (const RVarRef& given : overwritten_by(value)) {
     bool is_bound = false;
     int reads = 0;
     for (const Binding& other : block.bindings) {
@@ -64,9 +74,10 @@ std::optional<std::string> called_in_group(const BindingBlock& block, size_t at,
   return callee->name;
 }
 
-/// Who uses whom in a block, and how.
+/// Who uses whom in a block, and how; the bindings `alone` belong to no group.
 std::vector<CallNode> graph_of(const ModuleRef& module, const BindingBlockRef& block,
-                               const std::vector<RVarRef>& live_out, const SharedMemory& memory) {
+                               const std::vector<RVarRef>& live_out, const SharedMemory& memory,
+                               const std::set<size_t>& alone) {
   const size_t n = block->bindings.size();
   std::vector<CallNode> graph(n);
   std::map<RVarRef, size_t> binder;
@@ -85,7 +96,7 @@ std::vector<CallNode> graph_of(const ModuleRef& module, const BindingBlockRef& b
         if (p == OpPattern::opaque) graph[at->second].leaves = true;
       }
     };
-    if (auto callee = called_in_group(*block, b, live_out)) {
+    if (auto callee = alone.contains(b) ? std::nullopt : called_in_group(*block, b, live_out)) {
       graph[b].pattern = pattern_attr(module, *callee);
       for (const RExpr& arg : call_tir_inputs(*value.as<RCall>())) uses(arg, graph[b].pattern, true);
     } else if (value.as<relax::Tuple>()) {
@@ -251,6 +262,29 @@ std::string group_name(const BindingBlockRef& block, const std::vector<size_t>& 
   return name;
 }
 
+/// The groups by one of their calls.
+std::map<int, std::vector<size_t>> joined_calls(const std::vector<CallNode>& graph) {
+  Fuser fuser(graph);
+  fuser.run();
+  std::map<int, std::vector<size_t>> members;
+  for (size_t i = 0; i < graph.size(); ++i) {
+    if (graph[i].pattern != OpPattern::opaque) members[fuser.root(static_cast<int>(i))].push_back(i);
+  }
+  return members;
+}
+
+/// Whether a call of the group overwrites what another group made; notes such calls, which stay alone then.
+bool overwrites_others(const BindingBlock& block, const std::vector<size_t>& group, std::set<size_t>& alone) {
+  const size_t before = alone.size();
+  for (size_t b : group) {
+    for (const RVarRef& given : overwritten_by(bound_value(block.bindings[b]))) {
+      const bool is_own = std::ranges::any_of(group, [&](size_t o) { return bound_var(block.bindings[o]) == given; });
+      if (group.size() > 1 && !is_own) alone.insert(b);
+    }
+  }
+  return alone.size() > before;
+}
+
 }  // namespace
 
 ModuleRef fuse_ops(const ModuleRef& module, const PassContext&) {
@@ -259,13 +293,12 @@ ModuleRef fuse_ops(const ModuleRef& module, const PassContext&) {
   return rewrite_dataflow_blocks(
       module,
       [&](const BindingBlockRef& block, const std::vector<RVarRef>& live_out) {
-        std::vector<CallNode> graph = graph_of(outliner.module(), block, live_out, memory);
-        Fuser fuser(graph);
-        fuser.run();
+        std::set<size_t> alone;
         std::map<int, std::vector<size_t>> members;
-        for (size_t i = 0; i < graph.size(); ++i) {
-          if (graph[i].pattern != OpPattern::opaque) members[fuser.root(static_cast<int>(i))].push_back(i);
-        }
+        do {
+          members = joined_calls(graph_of(outliner.module(), block, live_out, memory, alone));
+        } while (std::ranges::count_if(
+                     members, [&](const auto& group) { return overwrites_others(*block, group.second, alone); }) > 0);
         std::vector<Group> groups;
         for (auto& [root, bindings] : members) {
           int calls = 0;

@@ -33,9 +33,16 @@ class TirFuser {
     name_results(bindings, seq->body);
     for (const Binding& b : bindings) add_binding(b);
     // The results in the order in which the function returns them, whoever was computed first.
+    const auto inputs = std::ssize(buffer_map_);
     for (const RVarRef& v : is_result_) {
       for (const BufferRef& buffer : values_.at(v)) add_result(buffer);
     }
+    for (const BufferRef& buffer : overwritten_)
+      if (const auto at = tensor_parameter(buffer);
+          at && *at < inputs && std::ranges::find(in_place_, *at) == in_place_.end())
+        refuse(text("a group overwrites its parameter ", buffer->name, " and returns something else"),
+               "a group that returns what it overwrites of its parameters",
+               "leave the call_tir_inplace out of the group, or its argument in it");
     params_.insert(params_.end(), scalars_.begin(), scalars_.end());
 
     tir::BlockRef root = make<tir::Block>(std::vector<tir::IterVarRef>{},
@@ -114,11 +121,16 @@ class TirFuser {
           .hint = "give the buffers of the functions the same axis_separators, or leave them in two groups"});
   }
 
+  std::optional<int64_t> tensor_parameter(const BufferRef& buffer) const {
+    const auto at = std::ranges::find(buffer_map_, buffer, &std::pair<VarRef, BufferRef>::second);
+    return at == buffer_map_.end() ? std::nullopt : std::optional<int64_t>(at - buffer_map_.begin());
+  }
+
   /// A result is a parameter of its own, unless it overwrites a tensor argument.
   void add_result(const BufferRef& buffer) {
-    auto given = std::ranges::find(buffer_map_, buffer, &std::pair<VarRef, BufferRef>::second);
-    in_place_.push_back(given == buffer_map_.end() ? -1 : given - buffer_map_.begin());
-    if (given != buffer_map_.end()) return;
+    const auto given = tensor_parameter(buffer);
+    in_place_.push_back(given.value_or(-1));
+    if (given) return;
     std::erase(allocations_, buffer);
     add_buffer_parameter(params_, buffer);
   }
@@ -247,6 +259,7 @@ class TirFuser {
     for (size_t i = 0; i < items.size(); ++i) {
       if (overwritten[i] >= 0) {
         out.push_back(inputs.at(static_cast<size_t>(overwritten[i])));
+        overwritten_.push_back(out.back());
         continue;
       }
       BufferRef formal = callee.buffer_of(callee.params[next++]);
@@ -346,6 +359,7 @@ class TirFuser {
   std::vector<RVarRef> is_result_;
   std::vector<tir::Stmt> body_;
   std::vector<std::optional<std::set<int>>> used_;
+  std::vector<BufferRef> overwritten_;
   std::vector<int64_t> in_place_;
   bool by_schedule_ = false;  ///< one of the functions was rewritten by a schedule
   std::map<std::string, int64_t> block_names_;

@@ -15,8 +15,12 @@ ModuleRef lower_alloc_tensor(const ModuleRef& module, const PassContext&) {
     const RCall* alloc = bound_value(b).as<RCall>();
     const DTypeImm* dtype = alloc->args[1].as<DTypeImm>();
     Expr size = int_imm(dtype->value.bytes(), i64);
-    std::vector<Expr> extents = *shape_values(alloc->args[0]);
-    for (const Expr& extent : extents) size = size * cast_to(i64, extent);
+    const auto extents = shape_values(alloc->args[0]);
+    if (!extents)
+      fail({.what = text("LowerAllocTensor: the shape of ", bound_var(b)->name, " is not written out"),
+            .needs = "allocations whose shapes VMShapeLower has not replaced",
+            .hint = "run VMShapeLower behind it"});
+    for (const Expr& extent : *extents) size = size * cast_to(i64, extent);
     RVarRef storage = out.emit("storage",
                                op_call("memory.alloc_storage",
                                        {shape_expr({size}), alloc->args[2], alloc->args[3], dtype_value(u8)},

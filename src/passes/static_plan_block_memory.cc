@@ -51,7 +51,11 @@ class Planner {
   }
 
  private:
-  static bool is_alloc(const Binding& b) { return is_op(bound_value(b), "builtin.alloc_tensor"); }
+  /// An allocation whose shape is still known: VMShapeLower leaves others.
+  static bool is_alloc(const Binding& b) {
+    const TensorInfo* info = bound_var(b)->sinfo.as<TensorInfo>();
+    return is_op(bound_value(b), "builtin.alloc_tensor") && info && shape_of(*info);
+  }
 
   /// What stands behind a value: an allocation, or the parts of a tuple.
   struct Places {

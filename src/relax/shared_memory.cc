@@ -213,29 +213,33 @@ bool SharedMemory::is_overwritten(const RVar& v) const {
 
 std::vector<bool> SharedMemory::read_before_overwritten(const BindingBlock& block) const {
   std::vector<bool> early(block.bindings.size());
-  if (overwritten_.empty()) return early;
-  const auto reads = [&](const RExpr& value, const Regions& regions) {
+  for (size_t b = 0; b < block.bindings.size(); ++b)
+    for (size_t reader : readers_before(block, b)) early[reader] = true;
+  return early;
+}
+
+std::vector<size_t> SharedMemory::readers_before(const BindingBlock& block, size_t at) const {
+  const auto written = writes_.find(bound_var(block.bindings[at]).get());
+  if (written == writes_.end()) return {};
+  const auto reads = [&](const RExpr& value) {
     return !value.as<RVar>() && std::ranges::any_of(rvars_in(value), [&](const RVarRef& v) {
-      const auto at = names_.find(v.get());
-      return at != names_.end() &&
-             std::ranges::any_of(all(at->second), [&](const Region& r) { return regions.contains(r); });
+      const auto named = names_.find(v.get());
+      return named != names_.end() &&
+             std::ranges::any_of(all(named->second), [&](const Region& r) { return written->second.contains(r); });
     });
   };
-  for (size_t b = 0; b < block.bindings.size(); ++b) {
-    const auto written = writes_.find(bound_var(block.bindings[b]).get());
-    if (written == writes_.end()) continue;
-    // A call whose result this one overwrites stays before it, and so on.
-    std::vector<RVarRef> chain = rvars_in(bound_value(block.bindings[b]));
-    for (size_t before = b; before-- > 0;) {
-      const RVarRef var = bound_var(block.bindings[before]);
-      const RExpr value = bound_value(block.bindings[before]);
-      if (writes_.contains(var.get()) && std::ranges::find(chain, var) != chain.end())
-        std::ranges::copy(rvars_in(value), std::back_inserter(chain));
-      else if (reads(value, written->second))
-        early[before] = true;
-    }
+  // A call whose result this one overwrites stays before it, and so on.
+  std::vector<RVarRef> chain = rvars_in(bound_value(block.bindings[at]));
+  std::vector<size_t> readers;
+  for (size_t before = at; before-- > 0;) {
+    const RVarRef var = bound_var(block.bindings[before]);
+    const RExpr value = bound_value(block.bindings[before]);
+    if (writes_.contains(var.get()) && std::ranges::find(chain, var) != chain.end())
+      std::ranges::copy(rvars_in(value), std::back_inserter(chain));
+    else if (reads(value))
+      readers.push_back(before);
   }
-  return early;
+  return readers;
 }
 
 }  // namespace sator::relax

@@ -30,6 +30,8 @@ class SharedMemory {
   /// Which bindings of a block of the module read memory that a call behind them overwrites: moved behind it, they would
   /// read something else. A binding that only names a variable reads nothing, nor does a call whose result the next overwrites.
   std::vector<bool> read_before_overwritten(const BindingBlock& block) const;
+  /// Those of them that read what binding `at` overwrites.
+  std::vector<size_t> readers_before(const BindingBlock& block, size_t at) const;
 
   /// A call that overwrites a constant.
   struct ConstantWrite {

@@ -240,8 +240,7 @@ Value Evaluator::call_spread(const Expression& e) {
     }
     const Value v = eval(k.value);
     const DictValue* dict = v.as<DictValue>();
-    if (!dict)
-      fail(k.place, {.what = text("'**' of ", v.kind()), .needs = "a dictionary", .hint = "remove the '**'"});
+    if (!dict) fail(k.place, {.what = text("'**' of ", v.kind()), .needs = "a dictionary", .hint = "remove the '**'"});
     for (const auto& [key, item] : dict->items) {
       const std::string* name = key.as<std::string>();
       if (!name)

@@ -7,6 +7,7 @@
 #include "relax/ops/attrs.h"
 #include "relax/ops/table.h"
 #include "relax/outline.h"
+#include "relax/shared_memory.h"
 
 namespace sator::passes {
 
@@ -26,17 +27,19 @@ namespace {
 
 class CallRewriter final : public GraphRewriter {
  public:
-  CallRewriter(BlockBuilder& builder, const CallRewrite& rewrite)
-      : GraphRewriter(builder), known_(builder), rewrite_(rewrite) {}
+  CallRewriter(BlockBuilder& builder, const SharedMemory& memory, const CallRewrite& rewrite)
+      : GraphRewriter(builder), memory_(memory), known_(builder), rewrite_(rewrite) {}
 
  private:
-  RExpr value(const RVarRef&, const RExpr& value) override {
-    RCallRef call = relax_call(value);
+  /// What a call overwrites has memory of its own: no other name takes its place.
+  RExpr value(const RVarRef& var, const RExpr& value) override {
+    RCallRef call = memory_.is_overwritten(*var) ? nullptr : relax_call(value);
     RExpr other = call ? rewrite_(call, known_) : nullptr;
     return other ? other : value;
   }
   static RCallRef relax_call(const RExpr& e) { return sator::cast<RCall>(e); }
 
+  const SharedMemory& memory_;
   KnownValues known_;
   const CallRewrite& rewrite_;
 };
@@ -46,7 +49,7 @@ class CallRewriter final : public GraphRewriter {
 FuncRef rewrite_calls(const FuncRef& func, BlockBuilder& builder, const CallRewrite& rewrite) {
   FuncRef f = func;
   while (true) {
-    FuncRef next = CallRewriter(builder, rewrite).function(*f);
+    FuncRef next = CallRewriter(builder, SharedMemory(*f, builder.module().get(), reshaped), rewrite).function(*f);
     if (next == f) return without_unused(f);
     while (true) {
       FuncRef start = next;

@@ -5,6 +5,7 @@
 #include "passes/graph/graph.h"
 #include "relax/outline.h"
 #include "relax/rewrite.h"
+#include "relax/shared_memory.h"
 
 namespace sator::passes {
 
@@ -30,7 +31,7 @@ struct Dependences {
   std::vector<Place> bound;  ///< in order
   std::map<Place, std::vector<Place>> users, needs;
 
-  explicit Dependences(const Function& f) {
+  Dependences(const Function& f, const SharedMemory& memory) : memory_(memory) {
     for (const RVarRef& p : f.params) edge(&kInput, p.get());
     sequence(f.body);
     // Where nothing is read the search begins; where nobody reads it ends.
@@ -58,11 +59,17 @@ struct Dependences {
         uses_in(bound_value(b), uses);
         for (Place used : uses) edge(used, var);
       }
+      // Who reads memory comes before the call that overwrites it.
+      for (size_t b = 0; b < block->bindings.size(); ++b)
+        for (size_t reader : memory_.readers_before(*block, b))
+          edge(bound_var(block->bindings[reader]).get(), bound_var(block->bindings[b]).get());
     }
     std::vector<Place> uses;
     uses_in(seq->body, uses);
     for (Place used : uses) edge(used, &kOutput);
   }
+
+  const SharedMemory& memory_;
 };
 
 }  // namespace
@@ -73,8 +80,9 @@ ModuleRef topological_sort(const ModuleRef& module, const PassContext& ctx) {
   const bool from_inputs =
       choice_option(ctx, "TopologicalSort.direction", {"from-inputs", "from-outputs"}) == "from-inputs";
 
+  const SharedMemory memory(*module, reshaped);
   return rewrite_functions(module, [&](const FuncRef& f, BlockBuilder&) {
-    Dependences all(*f);
+    Dependences all(*f, memory);
     // A stack gives its last entry first: users are put on it from the last one.
     if (depth_first)
       for (auto& [place, users] : all.users) std::ranges::reverse(users);

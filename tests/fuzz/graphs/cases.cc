@@ -54,6 +54,17 @@ bool is_runnable(const Module& module) {
   return runs;
 }
 
+/// Whether the pipeline may still begin with it: memory and calls of the virtual machine are its own work.
+bool is_graph(const Module& module) {
+  bool is = is_runnable(module);
+  for (const auto& [name, func] : module.functions)
+    walk(func, [&](const relax::Op& op) {
+      is &= !op.name.starts_with("memory.") && !op.name.starts_with("builtin.alloc") &&
+            !op.name.starts_with("call_builtin");
+    });
+  return is;
+}
+
 /// Multiples of 1/4 from -2 to 2, which sums and comparisons treat exactly; now and then a NaN.
 void simplify_floats(std::vector<Value>& args, std::mt19937_64& random, bool with_nan) {
   for (Value& v : args) {
@@ -101,6 +112,15 @@ class Subject {
     std::vector<const Value*> others;
     for (const Value& v : neighbours_) others.push_back(&v);
     return beyond_rounding(expected_, got, others);
+  }
+
+  /// As difference, of a call on these arguments, which it leaves as they were.
+  std::string difference_of(const std::function<Value(std::span<const Value>)>& call) {
+    const std::vector<Value> before = args(), given = args();
+    std::string found = difference(call(given));
+    for (size_t i = 0; i < given.size() && found.empty(); ++i)
+      if (test::difference(before[i], given[i])) found = text("argument ", i, " is overwritten");
+    return found;
   }
 
   bool is_ready = false;
@@ -205,16 +225,20 @@ Finding run_case(Draw& draw, uint64_t seed, Counts& counts) {
   }
   out.arrays = subject->arrays;
 
-  // Passes in the table's order with some left out, or at random.
+  // Passes in the table's order with some left out, or at random; often behind the one that overwrites memory.
   passes::PassContext ctx{.bounds = {{"n", 8}}, .target = Target::parse("llvm")};
-  ModuleRef now = module;
+  if (draw.one_in(2)) ctx.config["TopologicalSort.order"] = string_imm("breadth-first");
+  if (draw.one_in(2)) ctx.config["TopologicalSort.direction"] = string_imm("from-outputs");
+  ModuleRef now = module, rewritten = module;
+  std::vector<std::string> behind;
   const auto& all = graph_passes();
   const auto total = static_cast<int64_t>(all.size());
   bool in_order = !draw.one_in(3);
   int64_t count = in_order ? draw.from(0, total) : draw.from(0, 12);
-  for (int64_t k = 0; k < count; ++k) {
-    if (in_order && draw.one_in(3)) continue;
-    const passes::Pass& pass = *all[static_cast<size_t>(in_order ? k : draw.below(total))];
+  for (int64_t k = draw.one_in(3) ? -1 : 0; k < count; ++k) {
+    if (k >= 0 && in_order && draw.one_in(3)) continue;
+    const passes::Pass& pass = k < 0 ? passes::pass_named("DataflowUseInplaceCalls")
+                                     : *all[static_cast<size_t>(in_order ? k : draw.below(total))];
     out.passes.push_back(pass.name);
     int64_t refused = 0;
     out.what = guarded(
@@ -223,13 +247,18 @@ Finding run_case(Draw& draw, uint64_t seed, Counts& counts) {
           if (after == now) return "";
           now = after;
           ++counts.passes_applied;
+          if (is_graph(*now)) {
+            rewritten = now;
+            behind = out.passes;
+          }
           ModuleRef again = relax::parse_module(relax::to_script(*after));
           if (!equal(after, again)) return "the printed program parses to another one";
           const relax::Function* f = test::graph_of(*after);
           if (!is_runnable(*after) || !f || f->params.size() != test::graph_of(*module)->params.size()) return "";
           ++counts.compared;
           try {
-            return subject->difference(relax::GraphInterpreter(after).call("main", subject->args()));
+            return subject->difference_of(
+                [&](std::span<const Value> args) { return relax::GraphInterpreter(after).call("main", args); });
           } catch (const Error& e) {
             return text("the interpreter refuses it now: ", e.what());
           }
@@ -239,15 +268,15 @@ Finding run_case(Draw& draw, uint64_t seed, Counts& counts) {
     if (out) return out;
     if (refused) out.passes.pop_back();
   }
-  out.passes.clear();
-
+  // Machine code of the graph as it was, or as the passes left it.
+  out.passes = draw.one_in(2) ? behind : std::vector<std::string>();
   int64_t refused = 0;
   out.what = guarded(
       [&] {
-        test::CompiledGraph compiled(module);
+        test::CompiledGraph compiled(out.passes.empty() ? module : rewritten);
         ++counts.compiled;
         try {
-          return subject->difference(compiled.call("main", subject->args()));
+          return subject->difference_of([&](std::span<const Value> args) { return compiled.call("main", args); });
         } catch (const Error& e) {
           return text("machine code refuses what the interpreter runs: ", e.what());
         }
@@ -305,7 +334,9 @@ Finding shrink(Finding finding, std::vector<int64_t> choices, uint64_t seed) {
 
 std::string as_test(const Finding& f, uint64_t seed) {
   std::string out = text("case seed_", seed, ": found by the fuzzer\n--- program\n", f.program);
-  if (f.is_machine) return out + "--- evaluate\n" + f.arrays + "--- expect\n";
+  if (f.is_machine)
+    return out + (f.passes.empty() ? "" : text("# behind the passes ", join(f.passes, ", "), "\n")) + "--- evaluate\n" +
+           f.arrays + "--- expect\n";
   return out + "--- passes " + join(f.passes, ", ") + "\n--- bounds\nn=8\n--- expect\n";
 }
 
