@@ -176,7 +176,7 @@ ModuleRef fold_constant(const ModuleRef& module, const PassContext& ctx) {
   const SharedMemory memory(*module, reshaped);
   for (const auto& [name, func] : module->functions) {
     FuncRef f = cast<Function>(func);
-    if (!f) continue;
+    if (!f || has_attr(f->attrs, "Primitive")) continue;  // a group is a program to be, which computes its results
     if (FuncRef folded = Folder(module, memory, ctx).run(f); folded != f)
       out = with_function(std::move(out), name, without_unused(folded));
   }

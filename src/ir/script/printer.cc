@@ -51,7 +51,8 @@ Doc Printer::define(const NodeBase& object, std::string_view hint, Frame& frame)
   if (auto doc = find(object)) return *doc;
   std::string base(hint);
   for (char& c : base) {
-    if (c != '_' && !std::isalnum(static_cast<unsigned char>(c))) c = '_';
+    const bool is_ascii = (c & 0x80) == 0;  // letters of other scripts are those of names too
+    if (is_ascii && c != '_' && !std::isalnum(static_cast<unsigned char>(c))) c = '_';
   }
   if (base.empty()) base = "v";
   if (std::isdigit(static_cast<unsigned char>(base[0]))) base = "v_" + base;

@@ -247,8 +247,14 @@ class MixedPrecision final : public GraphRewriter {
     if (dataflow_) narrow(var);
   }
 
-  RExpr value(const RVarRef& var, const RExpr& value) override {
-    if (value.as<If>() || value.as<LocalFunction>()) return value;
+  /// The expression with the struct info that its tuples have now.
+  static RExpr with_present_tuples(const RExpr& e) {
+    return transform(e, [](const Tuple& t) -> NodeRef { return relax::tuple(t.items); });
+  }
+
+  RExpr value(const RVarRef& var, const RExpr& given) override {
+    if (given.as<If>() || given.as<LocalFunction>()) return given;
+    const RExpr value = with_present_tuples(given);
     const bool stays_inside = var->is_dataflow;
     RExpr out;
     if (!dataflow_) return restored(value);

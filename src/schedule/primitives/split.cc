@@ -121,6 +121,34 @@ static MaybeReason cannot_leave_predicate_out(const Schedule& s, const Loop& i, 
                 .at = {{Stmt(&loop), "split here"}}};
 }
 
+/// Why a predicate of the blocks in the loop does not keep it from reading memory that it did not read.
+static MaybeReason cannot_guard_bounds(const For& loop) {
+  MaybeReason reason;
+  walk(
+      loop.body,
+      [](const Block&) { return false; },
+      [&](const For& inner) {
+        for (const Expr* bound : {&inner.min, &inner.extent})
+          walk(*bound, [&](const BufferLoad& load) {
+            if (uses_var(ref(load), *loop.var) && !reason)
+              reason = Reason{
+                  .what = text("the bound of loop ",
+                               inner.var->name,
+                               " reads ",
+                               load.buffer->name,
+                               ", also where ",
+                               loop.var->name,
+                               " would exceed its extent: no predicate of a block guards it"),
+                  .needs = "factors whose product is the extent, where bounds of inner loops are read from memory",
+                  .hint = "choose factors that divide the extent",
+                  .at = {{Stmt(&inner), "this loop"}}};
+            return true;
+          });
+        return true;
+      });
+  return reason;
+}
+
 /// Splits a loop into as many loops as there are factors; a factor left open becomes ceildiv(extent, product of the
 /// others).
 ///   for i in range(n): S(i)   =>   for i_0, i_1 in T.grid(n_0, n_1): S(i_0 * n_1 + i_1)
@@ -167,7 +195,10 @@ static std::vector<Loop> do_split(Schedule& s, Loop i, Factors factors, bool pre
   }
   Stmt body = substitute(loop.body, VarMap{{i, cast_to(i->dtype, index)}});
   Expr inside = lt(index, loop.extent);
-  if (!disable_predication && !analyzer.prove(inside, arith::Strength::symbolic)) body = with_predicate(body, inside);
+  if (!disable_predication && !analyzer.prove(inside, arith::Strength::symbolic)) {
+    s.require(cannot_guard_bounds(loop));
+    body = with_predicate(body, inside);
+  }
   for (size_t k = loops.size(); k-- > 0;) body = for_loop(loops[k], extents[k], body);
   s.replace(loop, simplify_bindings(s, body, outer, preserve_unit_iters));
   return loops;

@@ -97,6 +97,14 @@ void do_transform_block_layout(Schedule& s, BlockHandle handle, IndexMapRef map)
                         "transform the block before splitting and moving it"));
   }
   s.require(other_instances(s, site, own_loops));
+  for (const IterVarRef& i : block.iter_vars)
+    for (const Loop& loop : own_loops)
+      if (uses_var(i->dom->extent, *loop) || uses_var(i->dom->min, *loop))
+        s.fail(refusal_at(s,
+                          site,
+                          text("the domain of iterator ", i->var->name, " depends on loop ", loop->name),
+                          "domains that are the same in every iteration",
+                          "leave the block's iterators as they are"));
   for (const Loop& loop : own_loops) {
     bool bound = std::find(realize.values.begin(), realize.values.end(), Expr(loop)) != realize.values.end();
     if (!bound && uses_var(realize.predicate, *loop))
