@@ -3,6 +3,8 @@
 // Larger expressions come first. Loads and calls stay where they are; what only one branch or a loop's body computes is
 // not computed outside of it.
 #include <algorithm>
+#include <set>
+#include <unordered_map>
 
 #include "arith/analyzer.h"
 #include "passes/lower/lower.h"
@@ -49,21 +51,38 @@ std::string key_of(const Expr& e) {
   return out + std::string(e->info().name) + ")";
 }
 
-/// Which expressions count as one.
+/// Which expressions count as one; what is found out of an expression is kept, as each is met at every level of scopes.
 class Equivalence {
  public:
+  struct Facts {
+    Expr value, normal;
+    uint64_t hash;  ///< of the normal form
+    int64_t size;
+    std::string key;
+    bool eligible;
+  };
+
   explicit Equivalence(bool by_value) : by_value_(by_value) {}
-  Expr normal(const Expr& e) const {
-    if (!by_value_ || !e->dtype.is_integer()) return e;
-    arith::Analyzer analyzer;
-    return analyzer.simplify(e);
+  const Facts& of(const Expr& e) {
+    auto [at, is_new] = facts_.try_emplace(e.get());
+    if (is_new) {
+      Expr normal = by_value_ && e->dtype.is_integer() ? arith::Analyzer().simplify(e) : e;
+      std::string key = key_of(e);
+      // By names: structural_hash is that of all expressions which differ in their variables alone.
+      const uint64_t hash = std::hash<std::string>()(normal == e ? key : key_of(normal));
+      at->second = {e, std::move(normal), hash, size_of(*e), std::move(key), eligible(e)};
+    }
+    return at->second;
   }
-  bool same(const Expr& a, const Expr& b) const {
-    return a == b || (a->dtype == b->dtype && equal(normal(a), normal(b)));
+  bool same(const Expr& a, const Expr& b) {
+    if (a == b) return true;
+    const Facts &x = of(a), &y = of(b);
+    return x.hash == y.hash && a->dtype == b->dtype && equal(x.normal, y.normal);
   }
 
  private:
   bool by_value_;
+  std::unordered_map<const ExprNode*, Facts> facts_;
 };
 
 /// What is computed at a place, and how often.
@@ -78,12 +97,14 @@ class Computations {
     bool operator<(const Entry& o) const { return size != o.size ? size > o.size : key < o.key; }
   };
 
-  explicit Computations(const Equivalence& equivalence) : equivalence_(equivalence) {}
+  explicit Computations(Equivalence& equivalence) : equivalence_(equivalence) {}
   std::vector<Entry> entries;
 
+  /// From now on entries keep their order: what counts as one of them changes its count alone.
+  void fix_order() { is_fixed_ = true; }
   /// The largest eligible parts of a statement or expression.
   void add(const NodeRef& node) {
-    if (const ExprNode* e = node->as<ExprNode>(); e && eligible(ref(*e))) return count(ref(*e), 1);
+    if (const ExprNode* e = node->as<ExprNode>(); e && equivalence_.of(ref(*e)).eligible) return count(ref(*e), 1);
     if (const IfThenElse* n = node->as<IfThenElse>()) return add_shared({n->condition, n->then_case, n->else_case});
     if (const For* n = node->as<For>()) return add_shared({n->min, n->extent, n->body});
     if (const While* n = node->as<While>()) return add_shared({n->condition, n->body});
@@ -101,7 +122,7 @@ class Computations {
       const bool evaluated = first || !(e.as<And>() || e.as<Or>());
       first = false;
       if (!x || !evaluated) return;
-      if (eligible(ref(*x)))
+      if (equivalence_.of(ref(*x)).eligible)
         count(ref(*x), times);
       else
         add_operands(ref(*x), times);
@@ -119,33 +140,39 @@ class Computations {
       for (const Entry& e : each.back().entries) all.count(e.value, e.count);
     }
     for (const Entry& e : all.entries) {
-      auto has = [&](const Computations& c) { return c.find(e) != nullptr; };
+      auto has = [&](const Computations& c) { return c.find(e).has_value(); };
       if (std::ranges::count_if(each, has) >= 2) count(e.value, e.count);
     }
   }
 
-  const Entry* find(const Entry& like) const {
-    for (const Entry& e : entries) {
-      if (e.hash == like.hash && e.value->dtype == like.value->dtype && equal(e.normal, like.normal)) return &e;
+  std::optional<size_t> find(const Entry& like) const {
+    const auto [begin, end] = places_.equal_range(like.hash);
+    for (auto at = begin; at != end; ++at) {
+      const Entry& e = entries[at->second];
+      if (e.value->dtype == like.value->dtype && equal(e.normal, like.normal)) return at->second;
     }
-    return nullptr;
+    return {};
   }
 
   void count(const Expr& value, int64_t times) {
-    Expr normal = equivalence_.normal(value);
-    Entry entry{value, normal, structural_hash(normal), times, size_of(*value), key_of(value)};
-    Entry* known = const_cast<Entry*>(find(entry));
+    const Equivalence::Facts& facts = equivalence_.of(value);
+    Entry entry{value, facts.normal, facts.hash, times, facts.size, facts.key};
+    const auto known = find(entry);
     if (!known) {
+      places_.emplace(entry.hash, entries.size());
       entries.push_back(std::move(entry));
       return;
     }
-    known->count += times;
-    if (entry.key >= known->key) return;
-    entry.count = known->count;
-    *known = std::move(entry);
+    Entry& e = entries[*known];
+    e.count += times;
+    if (is_fixed_ || entry.key >= e.key) return;
+    entry.count = e.count;
+    e = std::move(entry);
   }
 
-  Equivalence equivalence_;
+  Equivalence& equivalence_;
+  std::unordered_multimap<uint64_t, size_t> places_;  ///< of the entries, by hash
+  bool is_fixed_ = false;
 };
 
 class Eliminator {
@@ -174,11 +201,12 @@ class Eliminator {
  private:
   struct Known {
     VarRef var;
-    Expr value;  ///< null: it differs from time to time
+    Expr value;         ///< null: it differs from time to time
+    uint64_t hash = 0;  ///< of the value's normal form
   };
 
   Stmt inside(const Stmt& stmt, const VarRef& var, const Expr& value) {
-    scope_.push_back({var, value});
+    scope_.push_back({var, value, value ? equivalence_.of(value).hash : 0});
     Stmt out = children(stmt);
     scope_.pop_back();
     return out;
@@ -196,16 +224,21 @@ class Eliminator {
   bool introduce(Stmt& stmt) {
     Computations found(equivalence_);
     found.add(stmt);
+    found.fix_order();
+    const auto& entries = found.entries;
+    const auto larger = [&](size_t a, size_t b) {
+      return entries[a] < entries[b] || (!(entries[b] < entries[a]) && a < b);
+    };
+    std::set<size_t, decltype(larger)> waiting(larger);
+    for (size_t i = 0; i < entries.size(); ++i) waiting.insert(i);
     bool introduced = false;
-    size_t sorted = 0;
-    // Parts of what is not put into a variable join the candidates, which stay in order: they are smaller.
-    for (size_t i = 0; i < found.entries.size(); ++i) {
-      if (found.entries.size() != sorted)
-        std::sort(found.entries.begin() + static_cast<std::ptrdiff_t>(i), found.entries.end());
-      sorted = found.entries.size();
-      const Computations::Entry entry = found.entries[i];
-      auto bound = std::ranges::find_if(
-          scope_, [&](const Known& k) { return k.value && equivalence_.same(k.value, entry.value); });
+    // Parts of what is not put into a variable join the candidates: they are smaller.
+    while (!waiting.empty()) {
+      const Computations::Entry entry = entries[*waiting.begin()];
+      waiting.erase(waiting.begin());
+      auto bound = std::ranges::find_if(scope_, [&](const Known& k) {
+        return k.value && k.hash == entry.hash && equivalence_.same(k.value, entry.value);
+      });
       if (bound != scope_.end()) {
         stmt = replaced_by(stmt, entry.value, bound->var);
       } else if (entry.count >= 2 && in_scope(entry.value)) {
@@ -213,7 +246,9 @@ class Eliminator {
         stmt = make<LetStmt>(entry.value, var, replaced_by(stmt, entry.value, var));
         introduced = true;
       } else {
+        const size_t before = entries.size();
         found.add_operands(entry.value, entry.count);
+        for (size_t i = before; i < entries.size(); ++i) waiting.insert(i);
       }
     }
     return introduced;
@@ -224,14 +259,15 @@ class Eliminator {
         vars_in(e), [&](const VarRef& v) { return std::ranges::find(scope_, v, &Known::var) != scope_.end(); });
   }
 
-  NodeRef replaced_by(const NodeRef& node, const Expr& value, const VarRef& var) const {
-    if (const ExprNode* e = node->as<ExprNode>(); e && eligible(ref(*e)) && equivalence_.same(ref(*e), value))
+  NodeRef replaced_by(const NodeRef& node, const Expr& value, const VarRef& var) {
+    if (const ExprNode* e = node->as<ExprNode>();
+        e && equivalence_.of(ref(*e)).eligible && equivalence_.same(ref(*e), value))
       return var;
     return node->info().map_children(*node, [&](const NodeRef& child) -> NodeRef {
       return child->as<Buffer>() || child->as<Var>() ? child : replaced_by(child, value, var);
     });
   }
-  Stmt replaced_by(const Stmt& stmt, const Expr& value, const VarRef& var) const {
+  Stmt replaced_by(const Stmt& stmt, const Expr& value, const VarRef& var) {
     return cast<StmtNode>(replaced_by(NodeRef(stmt), value, var));
   }
 

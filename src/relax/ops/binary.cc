@@ -111,12 +111,12 @@ Expr floor_divide_values(Expr a, Expr b) {
 Expr mod_values(Expr a, Expr b) {
   return a->dtype.is_float() ? math("fmod", a, b) : truncmod(std::move(a), std::move(b));
 }
-/// What is left when the quotient is rounded down: its sign is that of b.
+/// What is left when the quotient is rounded down: its sign is that of b, also of nothing.
 Expr floor_mod_values(Expr a, Expr b) {
   if (!a->dtype.is_float()) return floormod(std::move(a), std::move(b));
   const Expr rest = math("fmod", a, b), zero = constant(0, a->dtype);
   const Expr other_sign = make<NE>(lt(rest, zero), lt(b, zero));
-  return select(logical_and(ne(rest, zero), other_sign), rest + b, rest);
+  return select(eq(rest, zero), math("copysign", zero, b), select(other_sign, rest + b, rest));
 }
 Expr power_values(Expr a, Expr b) { return math("pow", a, b); }
 Expr logical(Expr a, Expr b, Expr (*f)(Expr, Expr)) { return f(cast_to(boolean, a), cast_to(boolean, b)); }
