@@ -85,7 +85,9 @@ class LM:
     def generate(self, prompt, max_tokens=128, temperature=0.0, top_p=1.0, top_k=0, seed=0, stop=(), on_text=None):
         """The text that follows a prompt; at temperature 0 the most likely token is always taken.
 
-        stop      a text that ends it, or a list of such texts
+        What ends the text, penalties, and tokens that are never drawn are those of the model's generation_config.json; what it asks for that
+        is not done is warned of.
+        stop      a text that ends it, or a list of such texts; generation_config.json's unless told
         on_text   called with each piece as it comes; False ends the text
         Errors: ValueError for max_tokens, top_k or a seed out of range; a temperature or top_p out of range; a prompt that does not fit into
         the context window. TypeError for a stop that is no text.
@@ -109,8 +111,11 @@ class LM:
         return nd.NDArray.numpy(self._model.logits(self._ids("logits", ids)))
 
     def _ids(self, call, ids):
+        ids = ids.numpy() if isinstance(ids, nd.NDArray) else ids
         if isinstance(ids, str) or getattr(ids, "__iter__", None) is None:
             raise TypeError(f"{call}: ids = {ids!r} is a {type(ids).__name__}\n  needs: a list of token ids\n  hint:  lm.encode(text) gives them")
+        if getattr(ids, "ndim", 1) != 1:
+            raise ValueError(f"{call}: ids of the shape {tuple(ids.shape)}\n  needs: one sequence, an array of rank 1\n  hint:  call it for each row")
         ids = list(ids)
         for i in ids:
             if not hasattr(i, "__index__"):

@@ -13,15 +13,20 @@ namespace nb = nanobind;
 
 namespace {
 
+/// Words may quote bytes of a damaged file.
+nb::object in_python(std::string_view words) {
+  return nb::steal(PyUnicode_DecodeUTF8(words.data(), static_cast<Py_ssize_t>(words.size()), "backslashreplace"));
+}
+
 void set_error(const char* kind, const char* words, const Reason* reason, const Span* at) {
   try {
-    nb::object error = nb::module_::import_("sator.error").attr(kind)(words);
+    nb::object error = nb::module_::import_("sator.error").attr(kind)(in_python(words));
     if (reason) {
-      error.attr("what") = reason->what;
-      error.attr("needs") = reason->needs;
-      error.attr("hint") = reason->hint;
-      error.attr("program") = reason->program;
-      error.attr("where") = reason->where;
+      error.attr("what") = in_python(reason->what);
+      error.attr("needs") = in_python(reason->needs);
+      error.attr("hint") = in_python(reason->hint);
+      error.attr("program") = in_python(reason->program);
+      error.attr("where") = in_python(reason->where);
     }
     if (at) {
       error.attr("line") = at->line;

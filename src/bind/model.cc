@@ -21,6 +21,7 @@
 #include "bind/tensor.h"
 #include "cli/app.h"
 #include "cli/commands.h"
+#include "cli/sampling_options.h"
 #include "engine/evaluate.h"
 #include "engine/generate.h"
 #include "frontend/hf_config.h"
@@ -55,13 +56,23 @@ class LanguageModel {
   }
   std::string decode(const std::vector<int32_t>& ids) const { return tokenizer().decode(ids); }
 
-  /// The text that follows; `take`, if given, gets each piece and ends the text where it returns False.
+  /// The text that follows; `take`, if given, gets each piece and ends the text where it returns False. What the arguments
+  /// do not say comes from generation_config.json, as for `sator generate`; its remarks are warnings of Python's.
   nb::dict generate(const std::string& prompt, int64_t max_tokens, double temperature, double top_p, int64_t top_k,
                     uint64_t seed, const std::vector<std::string>& stop, const nb::object& take) {
-    GenerateOptions options{.sampling = {.temperature = temperature, .top_k = top_k, .top_p = top_p, .seed = seed},
-                            .max_tokens = max_tokens,
-                            .stop_strings = stop};
-    for (int64_t id : model_.config.eos_token_ids) options.stop_ids.push_back(static_cast<int32_t>(id));
+    cli::SamplingArguments given{.greedy = temperature == 0, .stop = stop};
+    if (!given.greedy) given.temperature = temperature, given.top_p = top_p, given.top_k = top_k;
+    const GenerationConfig suggested = read_generation_config(folder_);
+    GenerateOptions options{.sampling = cli::sampling_of(given, suggested), .max_tokens = max_tokens};
+    options.sampling.top_p = top_p, options.sampling.top_k = top_k, options.sampling.seed = seed;
+    std::istringstream in;
+    std::ostringstream unused, notes;
+    nlohmann::json json;
+    cli::Streams streams{in, unused, notes, json};
+    cli::say_what_is_not_done(suggested, streams);
+    cli::fit_to_model(options, given, tokenizer(), model_, suggested, streams);
+    if (const std::string said = notes.str(); !said.empty())
+      nb::module_::import_("warnings").attr("warn")(said.substr(0, said.size() - 1), nb::arg("stacklevel") = 4);
     const std::vector<int32_t> ids = tokenizer().encode(prompt, true);
     if (ids.empty())
       fail({.what = "the prompt is empty", .needs = "a text that is continued", .hint = "give a word to begin with"});

@@ -109,6 +109,28 @@ class Model(unittest.TestCase):
         self.assertLess(time.perf_counter() - begin, 20)
         self.assertTrue(self.lm.generate("Once upon a time", max_tokens=2))
 
+    def test_what_the_makers_suggest(self):
+        """As `sator generate --greedy`: the first greedy token is 12, a comma."""
+        plain = self.lm.generate("Once upon a time", max_tokens=4)
+        self.assertTrue(plain.startswith(", I"))
+        for more, wanted in (({"eos_token_id": [0, 12]}, ""), ({"stop_strings": [" I"]}, ","), ({}, plain)):
+            with tempfile.TemporaryDirectory() as folder:
+                for file in MODEL.iterdir():
+                    if file.name != "generation_config.json":
+                        os.symlink(file, Path(folder, file.name))
+                suggested = json.loads((MODEL / "generation_config.json").read_text())
+                Path(folder, "generation_config.json").write_text(json.dumps(suggested | more))
+                lm = sator.LM(folder)
+                self.assertEqual(lm.generate("Once upon a time", max_tokens=4), wanted)
+                if more.get("stop_strings"):
+                    self.assertEqual(lm.generate("Once upon a time", max_tokens=4, stop=" was"), ", I")
+                Path(folder, "generation_config.json").write_text(json.dumps(suggested | {"num_beams": 4}))
+                with self.assertWarnsRegex(UserWarning, "is not done here: num_beams 4"):
+                    lm.generate("Once", max_tokens=1)
+                Path(folder, "generation_config.json").write_bytes(b'{"a": "\xff"}')
+                with self.assertRaisesRegex(sator.TVMError, "generation_config.json is not valid JSON"):
+                    lm.generate("Once", max_tokens=1)
+
     def test_ctrl_c_ends_an_encoding(self):
         text = "Once upon a time there was a little girl. " * 3_000_000
         threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
@@ -122,7 +144,9 @@ class Model(unittest.TestCase):
         self.assertTrue(caught.exception.needs)
         with self.assertRaises(sator.TVMError):
             sator.LM(MODEL, quantization="int99")
+        np.testing.assert_array_equal(self.lm.logits(sator.nd.array(np.array([1, 2]))), self.lm.logits([1, 2]))
         for kind, words, wrong in ((TypeError, "needs: a list of token ids", lambda: self.lm.logits("Once")),
+                                   (ValueError, "ids of the shape \\(1, 2\\)\n  needs: one sequence", lambda: self.lm.logits(np.array([[1, 2]]))),
                                    (TypeError, "encode: .* holds half of a surrogate pair", lambda: self.lm.encode("a\ud800")),
                                    (TypeError, "the id 1.5 is a float", lambda: self.lm.logits([1.5])),
                                    (ValueError, "there is no token 10000000", lambda: self.lm.decode([10**7])),

@@ -109,6 +109,9 @@ class Machines(unittest.TestCase):
             np.testing.assert_array_equal(vm.get_outputs("main").numpy(), np.maximum(X * 2, 0))
         with self.assertRaisesRegex(TypeError, "no parameter is called v\n  needs: one argument for each of x, w"):
             vm.set_input("main", X, v=W)
+        for wrong in ((X,), (X, W, W)):
+            with self.assertRaisesRegex(TypeError, f"{len(wrong)} arguments\n  needs: 2: "):
+                vm.set_input("main", *wrong)
         with self.assertRaisesRegex(TypeError, "0 arguments by position and 1 by name"):
             vm.set_input("main", x=X)
         with self.assertRaisesRegex(ValueError, "set_input"):

@@ -133,7 +133,7 @@ class InWords(unittest.TestCase):
             ("Var: 3 is a int\n  needs: a text", lambda: tir.Var(3, "int32")),
             ("Var: name = None is a NoneType\n  needs: a text", lambda: relax.Var(None)),
             ("parse: text = None is a NoneType\n  needs: a text", lambda: sator.script.parse(None)),
-            ("parse: text = '\\ud800' is a str", lambda: sator.script.parse("\ud800")),
+            ("parse: '\\ud800' holds half of a surrogate pair", lambda: sator.script.parse("\ud800")),
             ("simplify: None is a NoneType", lambda: sator.arith.Analyzer().simplify(None)),
             ("with_attr: key = 3 is a int\n  needs: a text", lambda: Program["add"].with_attr(3, 4)),
             ("None is a NoneType\n  needs: a part of a program", lambda: relax.transform.FuseOps()(None)),
@@ -159,7 +159,7 @@ class InWords(unittest.TestCase):
             ("PrimExpr() makes no object", lambda: tir.PrimExpr(3)),
             ("StructInfo() makes no object\n  needs: one of its kinds, such as relax.TensorStructInfo", relax.StructInfo),
             ("Schedule takes one program\n  needs: an IRModule or a PrimFunc", tir.Schedule),
-            ("'\\ud800' is a str", lambda: sator.LM("\ud800")),
+            ("'\\ud800' holds half of a surrogate pair", lambda: sator.LM("\ud800")),
         ):
             self.check(TypeError, words, wrong)
 

@@ -393,14 +393,16 @@ class VirtualMachine(_Runs):
         """Keeps arguments for invoke_stateful, by position or by the names of the function's parameters.
 
         Those by name take their places, those by position fill the others in order. NumPy's arrays are copied, at any level of lists.
-        Errors: TypeError for a name that no parameter has, and for parameters that are left.
+        Errors: TypeError for a name that no parameter has, for parameters that are left, and for arguments beyond them.
         """
         self._function(func_name)
         self._inputs[func_name] = self._arguments("set_input", func_name, args, kwargs)
 
     def _arguments(self, method, func_name, args, kwargs):
+        names = self._machine.parameters(func_name)
+        if not kwargs and len(args) != len(names):
+            raise TypeError(f"{method}({func_name!r}): {len(args)} arguments\n  needs: {len(names)}: {', '.join(names)}")
         if kwargs:
-            names = self._machine.parameters(func_name)
             unknown = [name for name in kwargs if name not in names]
             if unknown or len(args) + len(kwargs) != len(names):
                 what = f"no parameter is called {', '.join(unknown)}" if unknown else f"{len(args)} arguments by position and {len(kwargs)} by name"

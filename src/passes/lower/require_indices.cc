@@ -3,6 +3,7 @@
 
 #include "arith/linear.h"
 #include "passes/lower/lower.h"
+#include "tir/print.h"
 
 namespace sator::passes {
 
@@ -12,6 +13,7 @@ namespace {
 
 class AccessChecker {
  public:
+  explicit AccessChecker(const PrimFunc& func) : func_(func) {}
   /// What runs for sure where its loops do; conditions are not looked behind.
   void visit(const NodeRef& node) {
     if (const For* n = node.as<For>()) {
@@ -27,11 +29,11 @@ class AccessChecker {
       if (n->block->init) visit(n->block->init);
       visit(n->block->body);
     } else if (const BufferStore* n = node.as<BufferStore>()) {
-      require_within(*n->buffer, n->indices);
+      require_within(*n, *n->buffer, n->indices);
       visit(n->value);
       for (const Expr& i : n->indices) visit(i);
     } else if (const BufferLoad* n = node.as<BufferLoad>()) {
-      require_within(*n->buffer, n->indices);
+      require_within(*n, *n->buffer, n->indices);
       for (const Expr& i : n->indices) visit(i);
     } else if (const IfThenElse* n = node.as<IfThenElse>()) {
       visit(n->condition);
@@ -52,19 +54,23 @@ class AccessChecker {
   }
 
  private:
-  void require_within(const Buffer& buffer, const std::vector<Expr>& indices) const {
+  void require_within(const NodeBase& access, const Buffer& buffer, const std::vector<Expr>& indices) const {
     for (size_t d = 0; d < indices.size() && d < buffer.shape.size(); ++d) {
       const auto extent = as_int(buffer.shape[d]);
       const auto range = extent ? range_of_index(substitute(indices[d], values_)) : std::nullopt;
       if (!range || (range->first >= 0 && range->second < *extent)) continue;
-      fail({.what = text("an index of ",
-                         buffer.name,
-                         " is out of range: ",
-                         indices[d],
-                         " comes to ",
-                         range->first < 0 ? range->first : range->second),
-            .needs = text("values from 0 to ", *extent - 1, " in dimension ", d, " of its shape"),
-            .hint = "change the loop or the shape, or guard the access by a condition"});
+      const auto name = string_attr(func_.attrs, "global_symbol");
+      fail(with_program({.what = text("an index of ",
+                                      buffer.name,
+                                      " is out of range: ",
+                                      indices[d],
+                                      " comes to ",
+                                      range->first < 0 ? range->first : range->second),
+                         .needs = text("values from 0 to ", *extent - 1, " in dimension ", d, " of its shape"),
+                         .hint = "change the loop or the shape, or guard the access by a condition",
+                         .where = name ? text("in func ", *name) : "",
+                         .at = {{Ref<const Object>(&access), ""}}},
+                        func_));
     }
   }
 
@@ -89,6 +95,7 @@ class AccessChecker {
     return std::pair(low, high);
   }
 
+  const PrimFunc& func_;
   std::vector<const For*> loops_;
   VarMap values_;
 };
@@ -98,7 +105,7 @@ class AccessChecker {
 void require_indices(const PrimFunc& func) {
   bool may_end = false;
   walk(func.body, [&](const Call& n) { may_end |= n.op == "tir.ret"; });
-  if (!may_end) AccessChecker().visit(func.body);  // else what stands behind a return may not run
+  if (!may_end) AccessChecker(func).visit(func.body);  // else what stands behind a return may not run
 }
 
 }  // namespace sator::passes

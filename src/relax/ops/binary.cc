@@ -103,9 +103,12 @@ OpDef binary(std::string name, InferFn infer, BinaryFn f) {
 }
 
 Expr divide_values(Expr a, Expr b) { return div(std::move(a), std::move(b)); }
-/// Floats are divided and rounded down.
+/// Floats are divided and rounded down; the quotient of narrow ones is not rounded before.
 Expr floor_divide_values(Expr a, Expr b) {
-  return a->dtype.is_float() ? math("floor", div(a, b)) : floordiv(std::move(a), std::move(b));
+  const DType dtype = a->dtype;
+  if (!dtype.is_float()) return floordiv(std::move(a), std::move(b));
+  if (dtype.bits > 16) return math("floor", div(a, b));
+  return cast_to(dtype, math("floor", div(cast_to(f32, a), cast_to(f32, b))));
 }
 /// What is left when the quotient is rounded towards 0: its sign is that of a.
 Expr mod_values(Expr a, Expr b) {
