@@ -447,6 +447,10 @@ tir::Value call_program(GraphEvaluator& ev, const Expression& call, const char* 
                         std::vector<std::string_view> params) {
   Arguments a(ev, call, params);
   auto given = [&](const char* key) { return std::ranges::find(params, key) == params.end() ? nullptr : a.find(key); };
+  if (const NodeRef* n = a.need(params[0]).as<NodeRef>(); n && n->as<tir::PrimFunc>())
+    a.fail({.what = text(name, " of a tensor program itself"),
+            .needs = "the name by which a module knows it",
+            .hint = "gv = bb.add_func(func, \"name\"), and call gv"});
   if (a.find(params[0])->as<std::string>())
     a.fail({.what = text(name, " of ", string_literal(a.str(params[0]))),
             .needs = "a tensor program of the module, cls.name",

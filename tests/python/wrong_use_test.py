@@ -200,6 +200,8 @@ class InWords(unittest.TestCase):
 
         self.check(ValueError, "LegalizeOps makes 2 functions of one: add, func\n  needs: a module", lambda: relax.transform.LegalizeOps()(func))
         self.check(TypeError, "the extents 'abc' are a text", lambda: te.placeholder("abc"))
+        self.check(sator.error.DiagnosticError, "call_tir of a tensor program itself\n",
+                   lambda: relax.call_tir(Program["add"], (x,), R.Tensor((16,), "float32")))
 
         @relax.expr_functor.mutator
         class Forgetful(relax.PyExprMutator):
