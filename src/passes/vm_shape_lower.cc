@@ -295,15 +295,39 @@ class ShapeLowerer {
     for (const Later& l : later) match_sizes(l.value, l.sinfo, l.where, out);
   }
 
+  /// Whether no part of a size wraps, computed in floats; null where none can: a size itself is below 2^62.
+  static Expr fits_64_bits(const Expr& size) {
+    constexpr double kLimit = 0x1p63;
+    constexpr int64_t kSmall = int64_t{1} << 32;
+    Expr all;
+    const auto require = [&](const Expr& a, const Expr& b, bool is_product, const Expr& value) {
+      const auto x = as_int(a), y = as_int(b);
+      const auto is_small = [&](const std::optional<int64_t>& c) { return c && std::abs(*c) < kSmall; };
+      if ((x && y) || (!is_product && (is_small(x) || is_small(y)))) return;
+      const Expr inside = logical_and(lt(constant(-kLimit, f64), value), lt(value, constant(kLimit, f64)));
+      all = all ? logical_and(all, inside) : inside;
+    };
+    walk(
+        size,
+        [&](const Add& n) { return require(n.a, n.b, false, cast_to(f64, n.a) + cast_to(f64, n.b)), true; },
+        [&](const Sub& n) { return require(n.a, n.b, false, cast_to(f64, n.a) - cast_to(f64, n.b)), true; },
+        [&](const Mul& n) { return require(n.a, n.b, true, cast_to(f64, n.a) * cast_to(f64, n.b)), true; });
+    return all;
+  }
+
   tir::PrimFuncRef shape_function(const std::vector<int64_t>& which) {
     BufferRef heap = make_buffer("H", {int_imm(static_cast<int64_t>(slots_.size()), i64)}, i64);
     std::vector<tir::Stmt> stores;
     for (int64_t i : which) {
+      const Expr& size = slots_[static_cast<size_t>(i)];
       VarMap map;
-      for (const VarRef& v : vars_in(slots_[static_cast<size_t>(i)]))
-        map.emplace(v, load(heap, {int_imm(slot_of(v), i64)}));
-      stores.push_back(
-          tir::store(heap, cast_to(i64, substitute(slots_[static_cast<size_t>(i)], map)), {int_imm(i, i64)}));
+      for (const VarRef& v : vars_in(size)) map.emplace(v, load(heap, {int_imm(slot_of(v), i64)}));
+      const Expr value = substitute(size, map);
+      tir::Stmt stored = tir::store(heap, cast_to(i64, value), {int_imm(i, i64)});
+      if (const Expr fits = names_places_ ? fits_64_bits(value) : nullptr)
+        stored = make<tir::AssertStmt>(
+            fits, string_imm(text(name_, ": the size ", size_text(size), " exceeds 64 bits")), std::move(stored));
+      stores.push_back(std::move(stored));
     }
     VarRef param = make_var("H", DType::Handle());
     return make<tir::PrimFunc>(std::vector<VarRef>{param},

@@ -5,6 +5,7 @@ import numpy as np
 
 import sator
 from sator import relax
+from sator.script import ir as I, relax as R, tir as T
 
 random = np.random.default_rng(3)
 
@@ -219,6 +220,22 @@ class SymbolicSizes(unittest.TestCase):
             with self.assertRaises(Exception) as refused:
                 relax.build(program(expression, arrays, sizes))
             self.assertIn(words, str(refused.exception))
+
+    def test_sizes_that_wrap(self):
+        """n * 2**62 elements of no tensor: their count for n = 4 is 0 in 64 bits."""
+
+        @I.ir_module
+        class Large:
+            @R.function
+            def main(x: R.Tensor(("n",), "int8")):
+                n = T.int64()
+                y = R.zeros((n * 4611686018427387904,), "int8")
+                return y
+
+        vm = relax.VirtualMachine(relax.build(Large))
+        for n in (2, 4):
+            with self.assertRaisesRegex(sator.TVMError, r"main: the size n \* 4611686018427387904 exceeds 64 bits"):
+                vm["main"](np.zeros(n, "int8"))
 
 
 if __name__ == "__main__":
