@@ -36,6 +36,15 @@ class _NDArray:
             return array(self._numpy(), target)
         return target.copyfrom(self._numpy())
 
+    def _create_view(self, shape, dtype=None, relative_byte_offset=0):
+        """A tensor in this one's memory, which it keeps, under another shape and dtype.
+
+        dtype                  this one's where it is None
+        relative_byte_offset   bytes between the first elements of the two
+        Errors: a view that does not lie inside of this tensor, or not on a multiple of its element's size.
+        """
+        return self._view(_integers("_create_view", shape), str(dtype or self.dtype), int(relative_byte_offset))
+
     def same_as(self, other):
         """Whether both are tensors in the same memory."""
         return isinstance(other, NDArray) and (self.data_ptr, self.shape, self.dtype) == (other.data_ptr, other.shape, other.dtype)
@@ -101,11 +110,16 @@ def empty(shape, dtype="float32", device=None, mem_scope=None):
     Errors: TypeError for extents that are no integers; ValueError for an unknown dtype; a device other than the CPU.
     """
     _need_cpu(device)
+    return _core.empty(_integers("empty", shape), str(dtype))
+
+
+def _integers(call, shape):
+    """Extents, or one alone, as a list of integers."""
     extents = list(shape) if getattr(shape, "__iter__", None) is not None and not isinstance(shape, str) else [shape]
     for extent in extents:
         if not hasattr(extent, "__index__") and not hasattr(extent, "value"):
-            raise TypeError(f"empty: an extent is {extent!r}, a {type(extent).__name__}\n  needs: integers, such as (2, 3)")
-    return _core.empty([int(d) for d in extents], str(dtype))
+            raise TypeError(f"{call}: an extent is {extent!r}, a {type(extent).__name__}\n  needs: integers, such as (2, 3)")
+    return [int(d) for d in extents]
 
 
 def from_dlpack(dltensor):

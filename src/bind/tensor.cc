@@ -284,6 +284,23 @@ void add_tensors(nb::module_& m) {
              return nb::object(face.attr("__dlpack__")(**kwargs));
            })
       .def("__dlpack_device__", [](const NDArray&) { return nb::make_tuple(1, 0); })
+      .def("_view",
+           [](const NDArray& a, const std::vector<int64_t>& shape, const std::string& dtype, int64_t byte_offset) {
+             const DType d = dtype_named(dtype);
+             const std::optional<int64_t> bytes = Tensor::bytes_of(shape, d);
+             const int64_t all = a.tensor->size_bytes();
+             if (byte_offset < 0 || byte_offset > all || !bytes || *bytes > all - byte_offset)
+               fail({.what = text("a view of ",
+                                  bytes ? text(*bytes, " bytes") : text("the extents (", join(shape, ", "), ")"),
+                                  " from byte ",
+                                  byte_offset,
+                                  " on, of a tensor of ",
+                                  all,
+                                  " bytes"),
+                     .needs = "a view inside of the tensor"});
+             return NDArray{Tensor::view(
+                 a.tensor->storage(), a.tensor->byte_offset() + byte_offset, Dims(std::span<const int64_t>(shape)), d)};
+           })
       .def("_numpy", &numpy_of);
   nb::class_<RuntimeObject> object(
       m,

@@ -101,6 +101,19 @@ class Machines(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "before_run"):
             vm.set_instrument(3)
 
+    def test_views(self):
+        whole = sator.nd.array(np.arange(12, dtype="float32"))
+        rows = whole._create_view((3, 4))
+        self.assertEqual((rows.shape, rows.data_ptr), ((3, 4), whole.data_ptr))
+        rows[:] = np.full((3, 4), 2, "float32")
+        np.testing.assert_array_equal(whole.numpy(), np.full(12, 2, "float32"))
+        np.testing.assert_array_equal(whole._create_view((4,), "int8", 4).numpy(), np.float32([2]).view("int8"))
+        del whole
+        self.assertEqual(rows.numpy().sum(), 24)
+        for wrong in (((13,),), ((1,), "float64", 44), ((1,), "float32", 2), ((-1,),), ((1,), "float32", -4)):
+            with self.assertRaises(sator.TVMError):
+                rows._create_view(*wrong)
+
     def test_inputs_by_name(self):
         vm = self.machine()
         for args, kwargs in (((X, W), {}), ((), {"w": W, "x": X}), ((W,), {"x": X})):
