@@ -38,9 +38,8 @@ def _spoken(function):
                 raise TypeError(_in_words(words, args, kwargs)) from None
             if "needs:" in words or error.__traceback__.tb_next is not None:  # in words already, or what a callback raised
                 raise
-            written = getattr(function, "__nb_signature__", None)
-            needs = written[0][0].removeprefix("def ") if written else "arguments as its help says"
-            raise TypeError(f"{_caller() or getattr(function, '__name__', 'the call')}: {words}\n  needs: {needs}") from None
+            name = _caller() or getattr(function, "__name__", "the call")
+            raise TypeError(f"{name}: {words}\n  needs: a value that {name} takes\n  hint:  help({name}) says what each argument is") from None
 
     call.__nb_signature__ = getattr(function, "__nb_signature__", None)  # which type stubs are made of
     return call

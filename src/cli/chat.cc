@@ -102,15 +102,18 @@ void run(const ChatArguments& a, Streams& io) {
   Totals totals;
   io.json = {{"answers", nlohmann::json::array()}};
   while (const std::optional<std::string> line = lines.next()) {
-    const std::string message(trim(*line));
-    if (message.empty()) continue;
+    const std::string command(trim(*line));
+    if (command.empty()) continue;
     const bool is_command = line->starts_with('/') && !line->starts_with("//");
-    if (is_command && (message == "/exit" || message == "/quit" || message == "/bye")) break;
-    if (is_command && message == "/help") {
+    // Spaces are part of a message, but for the one that says that a slash is.
+    std::string message = line->starts_with(" /") ? line->substr(1) : *line;
+    if (message.ends_with('\r')) message.pop_back();
+    if (is_command && (command == "/exit" || command == "/quit" || command == "/bye")) break;
+    if (is_command && command == "/help") {
       io.notes << kHelp;
       continue;
     }
-    if (is_command && message == "/reset") {
+    if (is_command && command == "/reset") {
       chat.restart();
       io.notes << "a new conversation\n";
       continue;
@@ -119,7 +122,7 @@ void run(const ChatArguments& a, Streams& io) {
     try {
       require_utf8(message, "the message");
       if (is_command)
-        fail({.what = text(message.substr(0, message.find(' ')), " is no command"),
+        fail({.what = text(command.substr(0, command.find(' ')), " is no command"),
               .needs = "/reset, /exit, /help, or a message",
               .hint = "put a space before a message that begins with /"});
       const Chat::Answer answer = chat.say(message, [&](const std::string& piece) {

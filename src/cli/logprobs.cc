@@ -15,7 +15,16 @@ namespace {
 /// The token's text in quotes, its bytes where they are no text; of an id without a token its number.
 std::string quoted(int32_t id, const Tokenizer& tokenizer) {
   if (!tokenizer.token_of(id)) return text("<", id, ">");
-  return string_literal(tokenizer.bytes_of(id));
+  const std::string bytes = tokenizer.bytes_of(id);
+  if (is_valid_utf8(bytes)) return string_literal(bytes);
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  for (char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    const std::string literal = string_literal(std::string_view(&c, 1));
+    out += byte < 0x80 ? literal.substr(1, literal.size() - 2) : text("\\x", kDigits[byte / 16], kDigits[byte % 16]);
+  }
+  return text("\"", out, "\"");
 }
 
 nlohmann::json as_json(int32_t id, double logprob, const Tokenizer& tokenizer) {

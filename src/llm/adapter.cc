@@ -156,6 +156,10 @@ Adapter Adapter::open(const fs::path& folder) {
   for (const SafeTensor& t : out.tensors_->tensors()) {
     std::string name = t.name;
     if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
+    if (constexpr std::string_view kCopy = ".base_layer.weight"; name.ends_with(kCopy) && is_storage_dtype(t.dtype)) {
+      out.copies_.emplace(name.substr(0, name.size() - kCopy.size()), &t);
+      continue;
+    }
     const bool is_a = name.ends_with(kA);
     if ((!is_a && !name.ends_with(kB)) || t.shape.size() != 2 || !is_storage_dtype(t.dtype))
       fail({.what = text((folder / kWeights).string(), ": tensor ", t.name, " is no factor of a linear layer"),
@@ -167,6 +171,10 @@ Adapter Adapter::open(const fs::path& folder) {
     fail({.what = text((folder / kWeights).string(), " holds no factors: the adapter would change nothing"),
           .needs = "matrices called LAYER.lora_A.weight and LAYER.lora_B.weight",
           .hint = "save the adapter again, or leave it out"});
+  for (const auto& [name, copy] : out.copies_)
+    if (!out.layers_.contains(name))
+      fail({.what = text((folder / kWeights).string(), " holds ", copy->name, ", and no factors of ", name),
+            .needs = "copies of the weights that the factors change, and of no others"});
   for (const auto& [name, pair] : out.layers_)
     if (!pair.a || !pair.b)
       fail({.what = text((folder / kWeights).string(), " has one of the two factors of ", name), .needs = "both"});
@@ -214,25 +222,32 @@ void Adapter::add_to(Checkpoint& checkpoint, const TensorNames& names) const {
                          "]"),
             .needs = "an adapter of this very model",
             .hint = "base_model_name_or_path of adapter_config.json says which it was trained on"});
+    const auto copied = copies_.find(layer);
+    const SafeTensor* copy = copied == copies_.end() ? nullptr : copied->second;
     const double scale = alpha_ / (by_root_ ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank));
-    checkpoint.change(
-        name,
-        [tensors = tensors_, pair = pair, rank, in, out, scale, turned = is_transposed](std::vector<float>& values) {
-          const std::vector<float> a = to_f32(pair.a->bytes, pair.a->dtype), b = to_f32(pair.b->bytes, pair.b->dtype);
-          std::vector<double> row(static_cast<size_t>(in));
-          for (int64_t o = 0; o < out; ++o) {
-            std::ranges::fill(row, 0);
-            for (int64_t r = 0; r < rank; ++r) {
-              const double factor = b[static_cast<size_t>(o * rank + r)];
-              for (int64_t i = 0; i < in; ++i)
-                row[static_cast<size_t>(i)] += factor * a[static_cast<size_t>(r * in + i)];
-            }
-            for (int64_t i = 0; i < in; ++i) {
-              float& v = values[static_cast<size_t>(turned ? i * out + o : o * in + i)];
-              v = static_cast<float>(v + scale * row[static_cast<size_t>(i)]);
-            }
-          }
-        });
+    checkpoint.change(name,
+                      [tensors = tensors_, pair = pair, copy, rank, in, out, scale, turned = is_transposed](
+                          std::vector<float>& values) {
+                        if (copy && to_f32(copy->bytes, copy->dtype) != values)
+                          fail({.what = text("the adapter's ", copy->name, " is not this model's weight"),
+                                .needs = "an adapter of this very model, which leaves the weight itself as it is",
+                                .hint = "save it again with save_embedding_layers=False"});
+                        const std::vector<float> a = to_f32(pair.a->bytes, pair.a->dtype),
+                                                 b = to_f32(pair.b->bytes, pair.b->dtype);
+                        std::vector<double> row(static_cast<size_t>(in));
+                        for (int64_t o = 0; o < out; ++o) {
+                          std::ranges::fill(row, 0);
+                          for (int64_t r = 0; r < rank; ++r) {
+                            const double factor = b[static_cast<size_t>(o * rank + r)];
+                            for (int64_t i = 0; i < in; ++i)
+                              row[static_cast<size_t>(i)] += factor * a[static_cast<size_t>(r * in + i)];
+                          }
+                          for (int64_t i = 0; i < in; ++i) {
+                            float& v = values[static_cast<size_t>(turned ? i * out + o : o * in + i)];
+                            v = static_cast<float>(v + scale * row[static_cast<size_t>(i)]);
+                          }
+                        }
+                      });
   }
 }
 

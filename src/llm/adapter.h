@@ -15,7 +15,8 @@ class Adapter {
   /// Puts W + s B A in the place of each weight W that the adapter names: s = alpha / r, or alpha / sqrt(r) with rslora.
   ///   names  of the model's tensors: which layers hold their weight [in, out], which is the head
   /// Errors: adapter_config.json does not give the layer factors (target_modules, exclude_modules, layers_to_transform); the
-  /// checkpoint has no such weight, has it as codes, or in another shape; the head is the embedding.
+  /// checkpoint has no such weight, has it as codes, or in another shape; the head is the embedding; where the weight is read:
+  /// the adapter's copy of it is another one.
   /// Source: Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021, section 4.1.
   void add_to(Checkpoint& checkpoint, const TensorNames& names) const;
   /// The files that it lies in.
@@ -28,7 +29,8 @@ class Adapter {
   fs::path folder_;
   std::shared_ptr<const Json> config_;
   std::shared_ptr<const SafeTensors> tensors_;
-  std::map<std::string, Pair> layers_;  ///< "model.layers.0.self_attn.q_proj"
+  std::map<std::string, Pair> layers_;               ///< "model.layers.0.self_attn.q_proj"
+  std::map<std::string, const SafeTensor*> copies_;  ///< by layer: its weight in the model, which PEFT saves of a head
   double alpha_ = 0;
   std::optional<int64_t> rank_;  // as the file says
   bool by_root_ = false;

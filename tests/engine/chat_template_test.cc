@@ -79,6 +79,7 @@ TEST(ChatTemplate, SumsOfListsAndDictionariesOfPairs) {
   auto rendered = [](const char* source) { return jinja::Template::read(source, "t").render(Ordered::object()); };
   EXPECT_EQ(rendered("{{ [[1, 2], [3]]|sum(start=[]) }}"), "[1, 2, 3]");
   EXPECT_EQ(rendered("{{ [1, 2]|sum(start=4) }}"), "7");
+  EXPECT_EQ(rendered(R"({{ 0x1F + 0b101 + 0o17 }}{{ '\101\60b' }})"), "51A0b");
   EXPECT_EQ(rendered("{{ dict([('a', 1), ('b', 2), ('a', 3)]) }}"), "{'a': 3, 'b': 2}");
   EXPECT_NE(error_of([&] { rendered("{{ [1]|sum(start='x') }}"); }), "");
   EXPECT_NE(error_of([&] { rendered("{{ dict([1]) }}"); }), "");

@@ -43,6 +43,15 @@ TEST(JsonSchema, WhatSaysNothingIsEnforced) {
   EXPECT_EQ(Schema::read(R"({"type":"string","format":"date"})", "schema").ignored, std::vector<std::string>{"format"});
 }
 
+// A double would be another number: 2^64 + 1, -2^63 - 1.
+TEST(JsonSchema, IntegersAreExact) {
+  for (const char* schema : {R"({"const":18446744073709551617})", R"({"minimum":-9223372036854775809,"maximum":5})"})
+    EXPECT_NE(error_of([&] { Schema::read(schema, "schema"); }).find("is beyond 64 bits"), std::string::npos);
+  for (const char* schema :
+       {R"({"const":18446744073709551615})", R"({"enum":["18446744073709551617","\"99999999999999999999"]})"})
+    EXPECT_NO_THROW(Schema::read(schema, "schema"));
+}
+
 // JSON-Schema-Test-Suite, draft 2020-12, the files of the documented keywords: each instance is taken exactly if it is valid, compact and with
 // whitespace.
 TEST(JsonSchema, TheSuitesInstances) {

@@ -254,6 +254,30 @@ TEST(Model, AdaptersAreAddedToTheWeights) {
   }
 }
 
+// PEFT saves a head's own weight beside its factors: it is the model's, or the adapter another one's.
+TEST(Model, AdaptersMayHoldTheWeightsThatTheyChange) {
+  const fs::path from = reference_model("quantized/adapter-llama"), model = reference_model("tiny/llama-a");
+  const SafeTensors given = SafeTensors::open(from / "adapter_model.safetensors");
+  const SafeTensors base = SafeTensors::open_folder(model);
+  const std::string layer = "model.layers.0.self_attn.q_proj";
+  const auto& own = *std::ranges::find(base.tensors(), layer + ".weight", &SafeTensor::name);
+  std::vector<float> values = to_f32(own.bytes, own.dtype);
+  const TempFolder folder;
+  fs::copy(from / "adapter_config.json", folder.path() / "adapter_config.json");
+  const auto difference = [&] {
+    std::vector<SafeTensor> tensors(given.tensors().begin(), given.tensors().end());
+    tensors.push_back({.name = "base_model.model." + layer + ".base_layer.weight",
+                       .dtype = f32,
+                       .shape = own.shape,
+                       .bytes = std::as_bytes(std::span(values))});
+    write_safetensors(folder.path() / "adapter_model.safetensors", tensors);
+    return largest_difference(model, from / "expected.safetensors", true, {}, {}, folder.path());
+  };
+  EXPECT_LE(difference(), 2e-5 * largest_logit(from / "expected.safetensors") + 1e-5);
+  values.back() += 0.5F;
+  EXPECT_NE(error_of(difference).find("base_layer.weight is not this model's weight"), std::string::npos);
+}
+
 TEST(Model, AdaptersOfAnotherKindAreRefused) {
   TempFolder folder;
   const fs::path from = reference_model("quantized/adapter-llama"), model = reference_model("tiny/llama-a");

@@ -208,6 +208,13 @@ class Lexer {
       append_char(value, code);
       i += digits;
     };
+    auto octal = [&] {  // up to three digits
+      const size_t last = std::min(i + 3, s_.size());
+      uint32_t code = 0;
+      for (; i < last && s_[i] >= '0' && s_[i] <= '7'; ++i) code = code * 8 + static_cast<uint32_t>(s_[i] - '0');
+      append_char(value, code);
+      --i;
+    };
     for (; i < s_.size() && s_[i] != quote; ++i) {
       if (s_[i] != '\\' || i + 1 >= s_.size()) {
         value += s_[i];
@@ -221,7 +228,6 @@ class Lexer {
         case 'f': value += '\f'; break;
         case 'v': value += '\v'; break;
         case 'a': value += '\a'; break;
-        case '0': value += '\0'; break;
         case '\n': break;
         case '\\':
         case '\'':
@@ -229,7 +235,12 @@ class Lexer {
         case 'x': hex(2); break;
         case 'u': hex(4); break;
         case 'U': hex(8); break;
-        default: value += {'\\', s_[i]};
+        default:
+          if (s_[i] >= '0' && s_[i] <= '7') {
+            octal();
+            break;
+          }
+          value += {'\\', s_[i]};
       }
     }
     if (i >= s_.size()) fail_at(name_, from, "the text has no end", text("a closing ", quote));
@@ -238,7 +249,30 @@ class Lexer {
         {.kind = TokenKind::literal, .text = s_.substr(begin, i + 1 - begin), .value = value, .place = from});
   }
 
+  /// 0x1F, 0o17, 0b1: whether one stands here.
+  bool number_of_base() {
+    if (s_[at_] != '0' || at_ + 1 >= s_.size()) return false;
+    const char letter = static_cast<char>(s_[at_ + 1] | 0x20);
+    const int base = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 0;
+    if (base == 0) return false;
+    const Place from = place();
+    std::string digits;
+    size_t end = at_ + 2;
+    for (; end < s_.size() && (std::isalnum(static_cast<unsigned char>(s_[end])) || s_[end] == '_'); ++end)
+      if (s_[end] != '_') digits += s_[end];
+    int64_t whole = 0;
+    const char* last = digits.data() + digits.size();
+    const auto read = std::from_chars(digits.data(), last, whole, base);
+    if (read.ec != std::errc() || read.ptr != last)
+      fail_at(name_, from, text(s_.substr(at_, end - at_), " is no number of 64 bits"), text("digits of base ", base));
+    out_.push_back(
+        {.kind = TokenKind::literal, .text = s_.substr(at_, end - at_), .value = Value(whole), .place = from});
+    move(end - at_);
+    return true;
+  }
+
   void number() {
+    if (number_of_base()) return;
     const Place from = place();
     std::string digits;
     size_t end = at_;

@@ -11,7 +11,9 @@ static void read_gptj(const JsonAt& config, ModelConfig& model) {
   model.max_positions = read_size(config, {"n_positions", "max_position_embeddings"}, kMaxPositions);
   model.tie_word_embeddings = config.boolean_or("tie_word_embeddings", false);
   AttentionConfig& a = model.attention;
-  const int64_t dims = config.integer_or("rotary_dim", std::min<int64_t>(64, a.head_dim), 2, a.head_dim);
+  if (!config.find("rotary_dim") && a.head_dim < 64)
+    config.fail(text("has no rotary_dim, which is 64 then, and heads of ", a.head_dim), "rotary_dim within a head");
+  const int64_t dims = config.integer_or("rotary_dim", 64, 2, a.head_dim);
   must_divide(config, "2 (rotary pairs)", 2, "rotary_dim", dims);
   a.rope = Rope{.theta = 10000, .dims = dims, .interleaved = true};
   model.parallel = true;
