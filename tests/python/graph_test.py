@@ -528,6 +528,27 @@ class DefaultSchedules(unittest.TestCase):
             scheduled = dlight.ApplyDefaultSchedule()(mod)
         self.assertIn("tir.is_scheduled", scheduled["matmul"].attrs)
 
+    def test_calls_in_place_stay_outside_of_groups_that_do_not_own_the_memory(self):
+        @I.ir_module
+        class Shared:
+            @R.function
+            def main(x: R.Tensor((4, 4), "float32"), w: R.Tensor((4, 4), "float32")):
+                with R.dataflow():
+                    m = R.nn.relu(R.matmul(x, w))
+                    q = R.permute_dims(R.permute_dims(x, [1, 0]), [1, 0])
+                    y = R.permute_dims(R.add(m, q), [0, 1])
+                    s = R.cumsum(R.matmul(y, x), axis=0)
+                    R.output(s)
+                return s
+
+        x, w = np.arange(16, dtype="float32").reshape(4, 4) - 5, np.ones((4, 4), "float32")
+        given = sator.nd.array(x)
+        vm = relax.VirtualMachine(relax.build(relax.transform.DataflowUseInplaceCalls()(Shared)))
+        wanted = np.cumsum((np.maximum(x @ w, 0) + x) @ x, axis=0)
+        for _ in range(2):
+            np.testing.assert_array_equal(vm["main"](given, w).numpy(), wanted)
+        np.testing.assert_array_equal(given.numpy(), x)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -68,8 +68,8 @@ class AccessChecker {
                                       range->first < 0 ? range->first : range->second),
                          .needs = text("values from 0 to ", *extent - 1, " in dimension ", d, " of its shape"),
                          .hint = "change the loop or the shape, or guard the access by a condition",
-                         .where = name ? text("in func ", *name) : "",
-                         .at = {{Ref<const Object>(&access), ""}}},
+                         .at = {{Ref<const Object>(&access), ""}},
+                         .where = name ? text("in func ", *name) : ""},
                         func_));
     }
   }
