@@ -85,8 +85,8 @@ class LM:
     def generate(self, prompt, max_tokens=128, temperature=0.0, top_p=1.0, top_k=0, seed=0, stop=(), on_text=None):
         """The text that follows a prompt; at temperature 0 the most likely token is always taken.
 
-        What ends the text, penalties, and tokens that are never drawn are those of the model's generation_config.json; what it asks for that
-        is not done is warned of.
+        What ends the text, penalties, and tokens that are never drawn are those of the model's generation_config.json; what `sator generate` remarks
+        on, as what that file asks for and is not done, is a warning.
         stop      a text that ends it, or a list of such texts; generation_config.json's unless told
         on_text   called with each piece as it comes; False ends the text
         Errors: ValueError for max_tokens, top_k or a seed out of range; a temperature or top_p out of range; a prompt that does not fit into

@@ -69,6 +69,9 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   bool number_unsigned(number_unsigned_t v) override { return leaf(v); }
   bool number_float(number_float_t v, const string_t& digits) override {
     if (decimals_ == Decimals::serde) v = serde_double(digits);
+    if (decimals_ == Decimals::nearest_but_integers && digits.find_first_of(".eE") == digits.npos)
+      fail({.what = text(source_, ": the integer ", digits, " is beyond 64 bits"),
+            .needs = "integers from -2^63 to 2^64 - 1, which are kept exactly"});
     if (!std::isfinite(v))
       fail({.what = text(source_, ": the number ", digits, " is beyond a double"), .needs = "finite numbers"});
     return leaf(v);

@@ -16,16 +16,16 @@ using Json = nlohmann::json;
 /// or Error.
 enum class DuplicateNames { last_wins, refused };
 
-/// Which double a number with a fraction or an exponent becomes: the nearest one, or the one that Rust's serde_json makes of it, which
-/// rounds the digits and then once more where it scales them by a power of ten. Sums of such numbers that are equal with the ones
-/// differ with the others.
+/// Which double a number becomes that is no integer of 64 bits: the nearest one; the nearest one, and an integer is refused; or the
+/// one that Rust's serde_json makes of it, which rounds the digits and then once more where it scales them by a power of ten. Sums of
+/// such numbers that are equal with the ones differ with the others.
 /// Source: serde_json 1.0, src/de.rs, f64_from_parts without the feature float_roundtrip.
-enum class Decimals { nearest, serde };
+enum class Decimals { nearest, nearest_but_integers, serde };
 
 /// JSON text as a tree.
 ///   source   names the text in errors: "config.json"
 /// Errors: malformed JSON, invalid UTF-8, numbers beyond a double, nesting deeper than 128, and, if asked,
-/// duplicate names.
+/// duplicate names and integers beyond 64 bits.
 Json parse_json(std::string_view text, std::string_view source, DuplicateNames duplicates = DuplicateNames::refused,
                 Decimals decimals = Decimals::nearest);
 

@@ -64,7 +64,8 @@ class LanguageModel {
     if (!given.greedy) given.temperature = temperature, given.top_p = top_p, given.top_k = top_k;
     const GenerationConfig suggested = read_generation_config(folder_);
     GenerateOptions options{.sampling = cli::sampling_of(given, suggested), .max_tokens = max_tokens};
-    options.sampling.top_p = top_p, options.sampling.top_k = top_k, options.sampling.seed = seed;
+    options.sampling.top_p = top_p, options.sampling.top_k = top_k;  // checked at temperature 0 too
+    options.sampling.seed = seed;
     std::istringstream in;
     std::ostringstream unused, notes;
     nlohmann::json json;

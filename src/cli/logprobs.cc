@@ -19,12 +19,9 @@ std::string quoted(int32_t id, const Tokenizer& tokenizer) {
   if (is_valid_utf8(bytes)) return string_literal(bytes);
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string out;
-  for (char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    const std::string literal = string_literal(std::string_view(&c, 1));
-    out += byte < 0x80 ? literal.substr(1, literal.size() - 2) : text("\\x", kDigits[byte / 16], kDigits[byte % 16]);
-  }
-  return text("\"", out, "\"");
+  for (unsigned char c : string_literal(bytes))
+    c < 0x80 ? out += static_cast<char>(c) : out += {'\\', 'x', kDigits[c >> 4], kDigits[c & 15]};
+  return out;
 }
 
 nlohmann::json as_json(int32_t id, double logprob, const Tokenizer& tokenizer) {

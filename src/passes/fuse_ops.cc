@@ -273,16 +273,14 @@ std::map<int, std::vector<size_t>> joined_calls(const std::vector<CallNode>& gra
   return members;
 }
 
-/// Whether a call of the group overwrites what another group made; notes such calls, which stay alone then.
-bool overwrites_others(const BindingBlock& block, const std::vector<size_t>& group, std::set<size_t>& alone) {
-  const size_t before = alone.size();
-  for (size_t b : group) {
-    for (const RVarRef& given : overwritten_by(bound_value(block.bindings[b]))) {
-      const bool is_own = std::ranges::any_of(group, [&](size_t o) { return bound_var(block.bindings[o]) == given; });
-      if (group.size() > 1 && !is_own) alone.insert(b);
-    }
-  }
-  return alone.size() > before;
+/// The calls of a group that overwrite what another group made.
+std::set<size_t> calls_on_foreign_memory(const BindingBlock& block, const std::vector<size_t>& group) {
+  std::set<size_t> calls;
+  if (group.size() == 1) return calls;
+  for (size_t b : group)
+    for (const RVarRef& given : overwritten_by(bound_value(block.bindings[b])))
+      if (std::ranges::none_of(group, [&](size_t o) { return bound_var(block.bindings[o]) == given; })) calls.insert(b);
+  return calls;
 }
 
 }  // namespace
@@ -295,10 +293,12 @@ ModuleRef fuse_ops(const ModuleRef& module, const PassContext&) {
       [&](const BindingBlockRef& block, const std::vector<RVarRef>& live_out) {
         std::set<size_t> alone;
         std::map<int, std::vector<size_t>> members;
+        size_t known = 0;
         do {
+          known = alone.size();
           members = joined_calls(graph_of(outliner.module(), block, live_out, memory, alone));
-        } while (std::ranges::count_if(
-                     members, [&](const auto& group) { return overwrites_others(*block, group.second, alone); }) > 0);
+          for (const auto& [root, group] : members) alone.merge(calls_on_foreign_memory(*block, group));
+        } while (alone.size() > known);
         std::vector<Group> groups;
         for (auto& [root, bindings] : members) {
           int calls = 0;

@@ -188,10 +188,12 @@ class TirFuser {
         auto at = definition.find(v);
         if (at == definition.end())
           refuse("a group returns its own parameter", "results that the group computes", "return it from the caller");
-        if (at->second.as<RVar>() || at->second.as<relax::Tuple>())
+        if (at->second.as<RVar>() || at->second.as<relax::Tuple>() || at->second.as<Constant>())
           results.push_back(at->second);
         else
           is_result_.push_back(v);
+      } else {
+        refuse("a group returns a constant", "results that the group computes", "return it from the caller");
       }
     }
   }

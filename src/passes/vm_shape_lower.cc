@@ -295,23 +295,20 @@ class ShapeLowerer {
     for (const Later& l : later) match_sizes(l.value, l.sinfo, l.where, out);
   }
 
-  /// Whether no part of a size wraps, computed in floats; null where none can: a size itself is below 2^62.
+  /// Whether no sum, difference or product in a size wraps, computed in floats; null where it has none.
   static Expr fits_64_bits(const Expr& size) {
     constexpr double kLimit = 0x1p63;
-    constexpr int64_t kSmall = int64_t{1} << 32;
     Expr all;
-    const auto require = [&](const Expr& a, const Expr& b, bool is_product, const Expr& value) {
-      const auto x = as_int(a), y = as_int(b);
-      const auto is_small = [&](const std::optional<int64_t>& c) { return c && std::abs(*c) < kSmall; };
-      if ((x && y) || (!is_product && (is_small(x) || is_small(y)))) return;
+    const auto require = [&](const Expr& value) {
       const Expr inside = logical_and(lt(constant(-kLimit, f64), value), lt(value, constant(kLimit, f64)));
       all = all ? logical_and(all, inside) : inside;
+      return true;
     };
     walk(
         size,
-        [&](const Add& n) { return require(n.a, n.b, false, cast_to(f64, n.a) + cast_to(f64, n.b)), true; },
-        [&](const Sub& n) { return require(n.a, n.b, false, cast_to(f64, n.a) - cast_to(f64, n.b)), true; },
-        [&](const Mul& n) { return require(n.a, n.b, true, cast_to(f64, n.a) * cast_to(f64, n.b)), true; });
+        [&](const Add& n) { return require(cast_to(f64, n.a) + cast_to(f64, n.b)); },
+        [&](const Sub& n) { return require(cast_to(f64, n.a) - cast_to(f64, n.b)); },
+        [&](const Mul& n) { return require(cast_to(f64, n.a) * cast_to(f64, n.b)); });
     return all;
   }
 

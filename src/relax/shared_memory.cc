@@ -64,9 +64,9 @@ SharedMemory::Named SharedMemory::sequence(const RExpr& body) {
       const RVarRef var = bound_var(b);
       const RExpr bound = bound_value(b), of = view_of_ ? view_of_(b) : nullptr;
       if (const LocalFunction* local = bound.as<LocalFunction>())
-        local_functions_[var.get()] = local->function.get();
+        functions_[var.get()] = local->function.get();
       else if (const Function* known = callee_of(bound))
-        local_functions_[var.get()] = known;
+        functions_[var.get()] = known;
       names_[var.get()] = value(of ? of : bound, *var);
     }
   }
@@ -102,8 +102,8 @@ SharedMemory::Named SharedMemory::call(const RCall& c, const RVar& var) {
 
 const Function* SharedMemory::callee_of(const RExpr& op) const {
   if (const RVar* v = op.as<RVar>()) {
-    const auto at = local_functions_.find(v);
-    return at == local_functions_.end() ? nullptr : at->second;
+    const auto at = functions_.find(v);
+    return at == functions_.end() ? nullptr : at->second;
   }
   const GlobalVar* g = module_ ? op.as<GlobalVar>() : nullptr;
   const auto at = g ? module_->functions.find(g->name) : std::map<std::string, Func>::const_iterator{};

@@ -84,7 +84,7 @@ class SharedMemory {
   const Module* module_;
   ViewOf view_of_;
   std::map<const RVar*, Named> names_;
-  std::map<const RVar*, const Function*> local_functions_;
+  std::map<const RVar*, const Function*> functions_;  ///< that variables name
   std::map<const Function*, Effect> effects_;
   std::map<const RVar*, Regions> writes_;  ///< by the variable that is bound to the call
   Regions overwritten_;

@@ -156,7 +156,9 @@ std::optional<Wide> wide_literal(const Expression& e) {
   if (e.is(Kind::unary)) {
     const auto x = wide_literal(e.items[0]);
     if (!x || e.text == "not") return {};
-    return e.text == "-" ? -*x : e.text == "+" ? *x : ~*x;
+    Wide r = e.text == "+" ? *x : ~*x;
+    if (e.text == "-" && __builtin_sub_overflow(Wide(0), *x, &r)) return {};
+    return r;
   }
   const auto x = e.is(Kind::binary) ? wide_literal(e.items[0]) : std::nullopt;
   const auto y = x ? wide_literal(e.items[1]) : std::nullopt;

@@ -235,12 +235,15 @@ class Lexer {
         case 'x': hex(2); break;
         case 'u': hex(4); break;
         case 'U': hex(8); break;
-        default:
-          if (s_[i] >= '0' && s_[i] <= '7') {
-            octal();
-            break;
-          }
-          value += {'\\', s_[i]};
+        case '0':
+        case '1':
+        case '2':
+        case '3':
+        case '4':
+        case '5':
+        case '6':
+        case '7': octal(); break;
+        default: value += {'\\', s_[i]};
       }
     }
     if (i >= s_.size()) fail_at(name_, from, "the text has no end", text("a closing ", quote));

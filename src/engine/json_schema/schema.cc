@@ -1,7 +1,6 @@
 #include "engine/json_schema/schema.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -394,35 +393,10 @@ class Reader {
   std::set<std::string> ignored_;
 };
 
-/// Integers that 64 bits do not hold would be the nearest doubles in the tree: other numbers.
-void require_exact_integers(std::string_view json, std::string_view source) {
-  for (size_t at = 0; at < json.size(); ++at) {
-    if (json[at] == '"') {
-      for (++at; at < json.size() && json[at] != '"'; ++at) at += json[at] == '\\';
-      continue;
-    }
-    if (json[at] != '-' && (json[at] < '0' || json[at] > '9')) continue;
-    const size_t end = std::min(json.find_first_not_of("+-.eE0123456789", at), json.size());
-    const std::string_view number = json.substr(at, end - at);
-    at = end - 1;
-    if (number.find_first_of(".eE") != number.npos) continue;
-    int64_t below = 0;
-    uint64_t above = 0;
-    const char* last = number.data() + number.size();
-    const auto error = number[0] == '-' ? std::from_chars(number.data(), last, below).ec
-                                        : std::from_chars(number.data(), last, above).ec;
-    if (error == std::errc::result_out_of_range)
-      fail({.what = text(source, ": the integer ", number, " is beyond 64 bits"),
-            .needs = "integers from -2^63 to 2^64 - 1, which are kept exactly",
-            .hint = "leave the bound out, or describe the digits by a pattern of a string"});
-  }
-}
-
 }  // namespace
 
 Schema Schema::read(std::string_view json, std::string_view source) {
-  const Json tree = parse_json(json, source);
-  require_exact_integers(json, source);
+  const Json tree = parse_json(json, source, DuplicateNames::refused, Decimals::nearest_but_integers);
   return Reader(tree, std::string(source)).all();
 }
 

@@ -249,7 +249,10 @@ class MixedPrecision final : public GraphRewriter {
 
   /// The expression with the struct info that its tuples have now.
   static RExpr with_present_tuples(const RExpr& e) {
-    return transform(e, [](const Tuple& t) -> NodeRef { return relax::tuple(t.items); });
+    return transform(e, [](const Tuple& t) -> NodeRef {
+      const RExpr now = relax::tuple(t.items);
+      return equal(now->sinfo, t.sinfo) ? NodeRef(ref(t)) : NodeRef(now);
+    });
   }
 
   RExpr value(const RVarRef& var, const RExpr& given) override {

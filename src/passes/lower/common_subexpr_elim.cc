@@ -89,12 +89,12 @@ class Equivalence {
 class Computations {
  public:
   struct Entry {
-    Expr value, normal;
-    uint64_t hash;
-    int64_t count, size;
-    std::string key;
+    const Equivalence::Facts* of;
+    int64_t count;
     /// The larger first.
-    bool operator<(const Entry& o) const { return size != o.size ? size > o.size : key < o.key; }
+    bool operator<(const Entry& o) const {
+      return of->size != o.of->size ? of->size > o.of->size : of->key < o.of->key;
+    }
   };
 
   explicit Computations(Equivalence& equivalence) : equivalence_(equivalence) {}
@@ -137,37 +137,34 @@ class Computations {
     for (const NodeRef& p : parts) {
       if (!p) continue;
       each.emplace_back(equivalence_).add(p);
-      for (const Entry& e : each.back().entries) all.count(e.value, e.count);
+      for (const Entry& e : each.back().entries) all.count(e.of->value, e.count);
     }
     for (const Entry& e : all.entries) {
-      auto has = [&](const Computations& c) { return c.find(e).has_value(); };
-      if (std::ranges::count_if(each, has) >= 2) count(e.value, e.count);
+      auto has = [&](const Computations& c) { return c.find(*e.of).has_value(); };
+      if (std::ranges::count_if(each, has) >= 2) count(e.of->value, e.count);
     }
   }
 
-  std::optional<size_t> find(const Entry& like) const {
+  std::optional<size_t> find(const Equivalence::Facts& like) const {
     const auto [begin, end] = places_.equal_range(like.hash);
     for (auto at = begin; at != end; ++at) {
-      const Entry& e = entries[at->second];
-      if (e.value->dtype == like.value->dtype && equal(e.normal, like.normal)) return at->second;
+      const Equivalence::Facts& one = *entries[at->second].of;
+      if (one.value->dtype == like.value->dtype && equal(one.normal, like.normal)) return at->second;
     }
     return {};
   }
 
   void count(const Expr& value, int64_t times) {
     const Equivalence::Facts& facts = equivalence_.of(value);
-    Entry entry{value, facts.normal, facts.hash, times, facts.size, facts.key};
-    const auto known = find(entry);
+    const auto known = find(facts);
     if (!known) {
-      places_.emplace(entry.hash, entries.size());
-      entries.push_back(std::move(entry));
+      places_.emplace(facts.hash, entries.size());
+      entries.push_back({&facts, times});
       return;
     }
     Entry& e = entries[*known];
     e.count += times;
-    if (is_fixed_ || entry.key >= e.key) return;
-    entry.count = e.count;
-    e = std::move(entry);
+    if (!is_fixed_ && facts.key < e.of->key) e.of = &facts;
   }
 
   Equivalence& equivalence_;
@@ -201,12 +198,11 @@ class Eliminator {
  private:
   struct Known {
     VarRef var;
-    Expr value;         ///< null: it differs from time to time
-    uint64_t hash = 0;  ///< of the value's normal form
+    const Equivalence::Facts* value = nullptr;  ///< null: it differs from time to time
   };
 
   Stmt inside(const Stmt& stmt, const VarRef& var, const Expr& value) {
-    scope_.push_back({var, value, value ? equivalence_.of(value).hash : 0});
+    scope_.push_back({var, value ? &equivalence_.of(value) : nullptr});
     Stmt out = children(stmt);
     scope_.pop_back();
     return out;
@@ -236,18 +232,19 @@ class Eliminator {
     while (!waiting.empty()) {
       const Computations::Entry entry = entries[*waiting.begin()];
       waiting.erase(waiting.begin());
+      const Expr& value = entry.of->value;
       auto bound = std::ranges::find_if(scope_, [&](const Known& k) {
-        return k.value && k.hash == entry.hash && equivalence_.same(k.value, entry.value);
+        return k.value && k.value->hash == entry.of->hash && equivalence_.same(k.value->value, value);
       });
       if (bound != scope_.end()) {
-        stmt = replaced_by(stmt, entry.value, bound->var);
-      } else if (entry.count >= 2 && in_scope(entry.value)) {
-        VarRef var = make_var(fresh_name(), entry.value->dtype);
-        stmt = make<LetStmt>(entry.value, var, replaced_by(stmt, entry.value, var));
+        stmt = replaced_by(stmt, value, bound->var);
+      } else if (entry.count >= 2 && in_scope(value)) {
+        VarRef var = make_var(fresh_name(), value->dtype);
+        stmt = make<LetStmt>(value, var, replaced_by(stmt, value, var));
         introduced = true;
       } else {
         const size_t before = entries.size();
-        found.add_operands(entry.value, entry.count);
+        found.add_operands(value, entry.count);
         for (size_t i = before; i < entries.size(); ++i) waiting.insert(i);
       }
     }

@@ -5,10 +5,10 @@ from sator.runtime import register_func
 
 def check_saved_func(vm, func_name, *inputs):
     """What a function gives on these arguments; kept as a call and made through it, it gives the same. Errors: AssertionError."""
-    saved_name = f"{func_name}_saved"
-    vm.save_function(func_name, saved_name, *inputs)
     import numpy as np
 
+    saved_name = f"{func_name}_saved"
+    vm.save_function(func_name, saved_name, *inputs)
     wanted, given = vm[func_name](*inputs), vm[saved_name]()
     np.testing.assert_allclose(*(value.numpy() if hasattr(value, "numpy") else value for value in (given, wanted)), rtol=1e-7, atol=1e-7)
     return wanted
