@@ -23,7 +23,7 @@ def run(*command, **options):
 
 
 def main():
-    to = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "wheel"
+    to = (Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "wheel").resolve()
     work = to / "work"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
