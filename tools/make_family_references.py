@@ -4,9 +4,9 @@
     python3 -m venv VENV && VENV/bin/pip install torch transformers safetensors
     VENV/bin/python tools/make_family_references.py tests/reference/models/families [ROW...]
 
-A folder per row: config.json, model.safetensors (float32) and expected.safetensors: input_ids_K and logits_K of three
-sequences, computed in float64 from the same weights. All weights are random, those of norms and biases too, so that each
-part of a family changes the logits; windows are shorter than the texts, head counts odd.
+A folder per row: config.json (float32), model.safetensors (bfloat16, which halves the file) and expected.safetensors:
+input_ids_K and logits_K of three sequences, computed in float64 from the same weights. All weights are random, those of norms
+and biases too, so that each part of a family changes the logits; windows are shorter than the texts, head counts odd.
 """
 import json
 import pathlib
@@ -14,7 +14,7 @@ import sys
 
 import torch
 import transformers
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 # Llama's spelling, at sizes with which nothing divides by accident.
 BASE = dict(vocab_size=97, hidden_size=42, intermediate_size=58, num_hidden_layers=2, num_attention_heads=6,
@@ -119,16 +119,17 @@ ATTENTION = {"falcon-rw": "sdpa"}
 
 
 def randomize(model, generator):
-    """Every parameter random; those of norms around the value that they begin with. A router's bias changes its choice."""
+    """Every parameter a random bfloat16; those of norms around the value that they begin with. A router's bias changes its choice."""
     for name, b in model.named_buffers():
         if name.endswith("e_score_correction_bias"):
-            b.data = 0.2 * torch.randn(b.shape, generator=generator, dtype=torch.float32)
+            b.data = (0.2 * torch.randn(b.shape, generator=generator, dtype=torch.float32)).bfloat16().float()
     for name, p in model.named_parameters():
         noise = torch.randn(p.shape, generator=generator, dtype=torch.float32)
         if p.dim() == 1:
-            p.data = (p.data.float() + 0.3 * noise).to(torch.float32)
+            p.data = p.data.float() + 0.3 * noise
         else:
             p.data = noise * (0.6 if "embed" in name else 1.3) / p.shape[-1] ** 0.5
+        p.data = p.data.bfloat16().float()
 
 
 class Margins:
@@ -176,6 +177,8 @@ def write_with(folder, model_type, keys, lengths, seed):
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
+    save_file({name: p.bfloat16() for name, p in load_file(folder / "model.safetensors").items()}, folder / "model.safetensors",
+              metadata={"format": "pt"})
     expected = {}
     exact = model.double()
     margins = Margins(exact)
