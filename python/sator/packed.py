@@ -1,8 +1,10 @@
 """Calls of Python's functions inside of kernels: T.call_packed("name", buffer, 3) as a C function that the extension has.
 
-The kernel passes a text, the function's name and what its arguments are, and 64-bit words: per tensor its address, the offset of its first
-element and its extents; per integer its value. What is constant stands in the text. The function is looked up by its name when the
-kernel calls it, in the process that runs the kernel.
+The kernel passes a text, the function's name, what its arguments are and the dtype that the call has, and 64-bit words: per tensor its
+address, the offset of its first element and its extents; per integer its value; per float the bits of its float64. What is constant stands
+in the text. The function is looked up by its name when the kernel calls it, in the process that runs the kernel. What it returns is the
+value of the call. Where it raises, the value is 0, and the kernel ends at the next check, which follows the statement of the call and
+begins the statements inside of it.
 """
 import ctypes
 import json
@@ -13,16 +15,12 @@ from sator.error import TVMError
 
 
 def with_kernel_calls(mod):
-    """The module with each call_packed that stands as a statement replaced. Errors: ValueError for an argument that has no words."""
+    """The module with each call_packed of its kernels replaced. Errors: ValueError for an argument that has no words."""
     for name, func in list(mod.functions.items()):
         if isinstance(func, _core.tir.PrimFunc) and _core.calls(func, "tir.tvm_call_packed"):
             export()
-            matched = {}
-            tir.stmt_functor.post_order_visit(func.body, lambda n: matched.update(
-                {m.buffer.data: m for m in n.match_buffers}) if isinstance(n, _core.tir.Block) else None)
-            body = tir.stmt_functor.ir_transform(func.body, None, lambda statement, m=matched: _replaced(statement, m), ["tir.Evaluate"])
             mod = mod.clone()
-            mod.update_func(name, func.with_body(body))
+            mod.update_func(name, func.with_body(_Replacer(func.body).visit(func.body)))
     return mod
 
 
@@ -30,41 +28,90 @@ def _op(call):
     return str(getattr(call.op, "name", call.op)).removeprefix("tir.")
 
 
-def _replaced(statement, matched):
-    """The call of a packed function as one of the extension's. matched: {pointer: what it is a part of}."""
-    call = statement.value
-    if not isinstance(call, _core.tir.Call) or _op(call) != "tvm_call_packed":
-        return None
-    if not call.args or not isinstance(call.args[0], _core.tir.StringImm):
-        raise TVMError(f"error: {call} names no function\n  needs: T.call_packed(\"name\", ...)\n  hint:  the first argument is a text")
-    name, kinds, words = call.args[0].value, [], []
-    for arg in call.args[1:]:
-        if isinstance(arg, (_core.tir.StringImm, _core.tir.FloatImm, _core.tir.IntImm)):
-            kinds.append(arg.value)
-        elif isinstance(arg, _core.tir.Call) and _op(arg) == "tvm_stack_make_array":
-            data, shape, strides, rank, value, offset = arg.args
-            if isinstance(strides, _core.tir.Call):
-                raise ValueError(f"call_packed({name!r}): a buffer with strides\n  needs: a dense, row-major buffer\n  hint:  copy it to one first")
-            if data in matched:
-                if not _is_dense(matched[data].source):
-                    raise ValueError(f"call_packed({name!r}): a part of {matched[data].source.buffer.name} whose rows do not follow each other\n"
-                                     "  needs: a dense, row-major buffer\n  hint:  copy it to one first")
-                data, offset = tir.address_of(tir.BufferLoad(matched[data].buffer, [0] * len(shape.args))), 0
-            kinds.append((value.dtype, len(shape.args)))
-            words += [data, offset, *shape.args]
-        elif isinstance(arg, _core.PrimExpr) and arg.dtype.startswith(("int", "uint", "bool")):
-            kinds.append(("", -1))
-            words.append(arg)
-        else:
-            raise ValueError(f"call_packed({name!r}): the argument {arg}\n  needs: buffers, integers, and constants\n  hint:  pass a buffer of one element")
-    if len(words) > _core.most_kernel_words:
-        raise ValueError(f"call_packed({name!r}): its arguments take {len(words)} words, two and one per dimension of a tensor, one of an integer\n"
-                         f"  needs: at most {_core.most_kernel_words}\n  hint:  make it several calls")
-    words += [0] * (_core.most_kernel_words - len(words))
-    passed = [w if isinstance(w, _core.PrimExpr) and w.dtype == "handle" else tir.const(w, "int64") if isinstance(w, int) else tir.Cast("int64", w)
-              for w in words]
-    status = tir.call_extern("int32", "sator_call_by_name", tir.StringImm(json.dumps([name, kinds])), *passed)
-    return tir.AssertStmt(tir.EQ(status, tir.const(0, "int32")), tir.StringImm(f"the function {name} failed"), tir.Evaluate(0))
+def _is_packed(node):
+    return isinstance(node, _core.tir.Call) and _op(node) == "tvm_call_packed"
+
+
+class _Replacer:
+    def __init__(self, body):
+        self.calls = 0  # in the expressions of the statement that is being visited
+        self.matched = {}  # of each pointer, what it is a part of
+        tir.stmt_functor.post_order_visit(body, lambda n: self.matched.update(
+            {m.buffer.data: m for m in n.match_buffers}) if isinstance(n, _core.tir.Block) else None)
+
+    def visit(self, node):
+        if isinstance(node, _core.tir.Evaluate) and _is_packed(node.value):
+            around, self.calls = self.calls, 0
+            node = tir.Evaluate(self.replaced(_core.map_children(node.value, self.visit), "void"))
+            self.calls = around
+            return tir.SeqStmt([node, _check()])
+        if isinstance(node, _core.Stmt):
+            around, self.calls = self.calls, 0
+            node, calls, self.calls = _core.map_children(node, self.visit), self.calls, around
+            return _checked(node) if calls else node
+        node = _core.map_children(node, self.visit)
+        if not _is_packed(node):
+            return node
+        self.calls += 1
+        value = self.replaced(node, node.dtype)
+        return tir.Cast(node.dtype, tir.reinterpret("float64", value) if "float" in node.dtype else value)
+
+    def replaced(self, call, result):
+        """The call as one of the extension's, an int64."""
+        if not call.args or not isinstance(call.args[0], _core.tir.StringImm):
+            raise TVMError(f"error: {call} names no function\n  needs: T.call_packed(\"name\", ...)\n  hint:  the first argument is a text")
+        name, kinds, words = call.args[0].value, [], []
+        for arg in call.args[1:]:
+            if isinstance(arg, (_core.tir.StringImm, _core.tir.FloatImm, _core.tir.IntImm)):
+                kinds.append(arg.value)
+            elif isinstance(arg, _core.tir.Call) and _op(arg) == "tvm_stack_make_array":
+                kind, of_tensor = self.tensor(name, arg)
+                kinds.append(kind)
+                words += of_tensor
+            elif isinstance(arg, _core.PrimExpr) and arg.dtype.startswith(("int", "uint", "bool")):
+                kinds.append(("int", -1))
+                words.append(arg)
+            elif isinstance(arg, _core.PrimExpr) and arg.dtype.startswith(("float", "bfloat")):
+                kinds.append(("float", -1))
+                words.append(tir.reinterpret("int64", tir.Cast("float64", arg)))
+            else:
+                raise ValueError(f"call_packed({name!r}): the argument {arg}\n  needs: buffers, numbers and constants\n  hint:  pass a buffer of one element")
+        if len(words) > _core.most_kernel_words:
+            raise ValueError(f"call_packed({name!r}): its arguments take {len(words)} words, two and one per dimension of a tensor, one of a number\n"
+                             f"  needs: at most {_core.most_kernel_words}\n  hint:  make it several calls")
+        words += [0] * (_core.most_kernel_words - len(words))
+        passed = [w if isinstance(w, _core.PrimExpr) and w.dtype == "handle" else tir.const(w, "int64") if isinstance(w, int) else tir.Cast("int64", w)
+                  for w in words]
+        return tir.call_extern("int64", "sator_call_python", tir.StringImm(json.dumps([name, kinds, result])), *passed)
+
+    def tensor(self, name, array):
+        """What a tensor is, (dtype, rank), and its words."""
+        data, shape, strides, rank, value, offset = array.args
+        if isinstance(strides, _core.tir.Call):
+            raise ValueError(f"call_packed({name!r}): a buffer with strides\n  needs: a dense, row-major buffer\n  hint:  copy it to one first")
+        if data in self.matched:
+            part = self.matched[data]
+            if not _is_dense(part.source):
+                raise ValueError(f"call_packed({name!r}): a part of {part.source.buffer.name} whose rows do not follow each other\n"
+                                 "  needs: a dense, row-major buffer\n  hint:  copy it to one first")
+            data, offset = tir.address_of(tir.BufferLoad(part.buffer, [0] * len(shape.args))), 0
+        return (value.dtype, len(shape.args)), [data, offset, *shape.args]
+
+
+def _check():
+    failures = tir.call_extern("int32", "sator_python_failures")
+    return tir.AssertStmt(tir.EQ(failures, tir.const(0, "int32")), tir.StringImm("a function of Python's failed"), tir.Evaluate(0))
+
+
+def _checked(statement):
+    """The statement, checked before those inside of it and behind it."""
+    def inside(node):
+        if isinstance(node, _core.tir.Block):
+            raise ValueError(f"a call_packed in the binding or predicate of the block {node.name_hint}\n  needs: a call in the body of a block\n"
+                             "  hint:  store its value before")
+        return tir.SeqStmt([_check(), node]) if isinstance(node, _core.Stmt) else node
+
+    return tir.SeqStmt([_core.map_children(statement, inside), _check()])
 
 
 def _is_dense(region):

@@ -7,10 +7,10 @@ from sator.target import Target
 
 
 class PassInfo:
-    """What a pass says of itself."""
+    """What a pass says of itself: the opt_level and names of the passes before it that Sequential goes by, and in words what it does."""
 
-    def __init__(self, name, does="", opt_level=0, required=()):
-        self.name, self.does, self.opt_level, self.required = name, does, opt_level, list(required)
+    def __init__(self, opt_level, name, required=None, traceable=False, does=""):
+        self.opt_level, self.name, self.required, self.traceable, self.does = opt_level, name, list(required or ()), traceable, does
 
     def __repr__(self):
         return f"{self.name}: {self.does}"
@@ -126,7 +126,7 @@ def _tell(instrument, event, *args):
 class Pass:
     """A rewrite of a module: `pass_(mod)` is the module after it."""
 
-    info = PassInfo("")
+    info = PassInfo(0, "")
 
     def __call__(self, mod):
         if isinstance(mod, _core.BaseFunc):  # a function alone is a module of one
@@ -172,15 +172,29 @@ class Sequential(Pass):
         for p in self.passes:
             if not callable(p):
                 raise TypeError(f"Sequential: {p!r} is a {type(p).__name__}\n  needs: passes")
-        self.info = PassInfo(name, "passes one after the other", opt_level, required or ())
+        self.info = PassInfo(opt_level, name, required, traceable, "passes one after the other")
 
     def transform_module(self, mod, ctx):
-        """The module after all passes."""
+        """The module after all passes, each behind those that its info requires."""
         for p in self.passes:
             info = getattr(p, "info", None)
-            if info is None or ctx._enables(info):
+            if info is None:
+                mod = p(mod)
+            elif ctx._enables(info):
+                for name in info.required:
+                    mod = _of_name(name, info)(mod)
                 mod = p(mod)
         return mod
+
+
+def _of_name(name, by):
+    """A pass as its name alone makes it; TVM's names in front ("relax.transform.") are taken. Errors: ValueError for another name."""
+    own = str(name).rpartition(".")[2]
+    if own not in _TABLE:
+        near = difflib.get_close_matches(own, _TABLE, 3)
+        raise ValueError(f"the pass {by.name} requires {name}, which no pass is called\n  needs: the name of a pass\n  hint:  "
+                         + (f"the nearest are: {', '.join(near)}" if near else "`sator opt --list` lists the passes"))
+    return __getattr__(own)()
 
 
 class _Written(Pass):
@@ -269,7 +283,7 @@ def dataflowblock_pass(pass_func=None, opt_level=0, name=None, required=None, tr
 
 def _written(given, name, opt_level, required, method, wrap, base):
     def make(thing):
-        info = PassInfo(name or thing.__name__, (thing.__doc__ or "").strip().split("\n")[0], opt_level, required or ())
+        info = PassInfo(opt_level, name or thing.__name__, required, does=(thing.__doc__ or "").strip().split("\n")[0])
         if not isinstance(thing, type):
             return base(info, wrap(thing))
 
@@ -305,7 +319,7 @@ def ApplyPassToFunction(transform, func_name_regex, error_if_no_function_matches
         functions.update({name: after[name] for name in names if name in after.functions})
         return _core.module(functions, after.attrs, after.global_infos)
 
-    return _Written(PassInfo("ApplyPassToFunction", transform.info.does), run)
+    return _Written(PassInfo(0, "ApplyPassToFunction", does=transform.info.does), run)
 
 
 def PrintIR(header="", show_meta_data=False):  # noqa: N802
@@ -314,7 +328,7 @@ def PrintIR(header="", show_meta_data=False):  # noqa: N802
         print(header + mod.script(show_meta=show_meta_data))
         return mod
 
-    return _Written(PassInfo("PrintIR", "prints the module"), run)
+    return _Written(PassInfo(0, "PrintIR", does="prints the module"), run)
 
 
 _TABLE = {name: (does, tuple(options)) for name, does, options in _core.passes()}
@@ -365,7 +379,7 @@ def _factory(name):
     def make(*args, **kwargs):
         if maker:
             make.__signature__.bind(*args, **kwargs)  # its TypeError counts what the user gave
-            own = maker(PassInfo(name, does), *args, **kwargs)
+            own = maker(PassInfo(0, name, does=does), *args, **kwargs)
             if own is not None:
                 return own
         if name in _BINDING:
@@ -373,7 +387,7 @@ def _factory(name):
         for key, allowed in _WITHOUT_MEANING.get(name, {}).items():
             if key in kwargs and kwargs[key] in allowed:
                 del kwargs[key]
-        return _Named(PassInfo(name, does), args, kwargs)
+        return _Named(PassInfo(0, name, does=does), args, kwargs)
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"{does[0].upper()}{does[1:]}."

@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <exception>
 #include <mutex>
@@ -74,9 +75,25 @@ std::vector<runtime::Builtin> python_builtins() {
 
 constexpr size_t kMostWords = 24;
 
-/// A call of such a function inside of a kernel. `call` is JSON, as python/sator/packed.py writes it: the function's name, and a list of
-/// [dtype, rank] of each tensor, ["", -1] of an integer, any other value itself.
-void call_in_kernel(const char* call, const int64_t* words) {
+/// Calls by this thread's kernel that raised, since its last check.
+thread_local int32_t failures = 0;
+
+/// What a function returned to a kernel, as a word: an integer, or the bits of a float64. Errors: TypeError for what is no number;
+/// ValueError for an integer that the dtype of the call does not hold.
+int64_t word_of(nb::handle value, const std::string& name, DType dtype) {
+  const nb::object number =
+      nb::steal(dtype.is_float() ? PyNumber_Float(value.ptr()) : PyNumber_Index(value.ptr()));  // NOLINT: an exception
+  if (!number.is_valid()) {
+    PyErr_Clear();
+    wrong_type(value, text(dtype.name(), ", as the call of ", name, " in a kernel has it").c_str());
+  }
+  if (dtype.is_float()) return std::bit_cast<int64_t>(PyFloat_AS_DOUBLE(number.ptr()));
+  return bits_of(nb::borrow<nb::int_>(number), dtype);
+}
+
+/// A call of such a function inside of a kernel. `call` is JSON, as python/sator/packed.py writes it: the function's name; a list of
+/// [dtype, rank] of each tensor, ["int", -1] or ["float", -1] of a number, any other value itself; the dtype of its value.
+int64_t call_in_kernel(const char* call, const int64_t* words) {
   static auto* read = new std::map<std::string, nb::object, std::less<>>;
   auto at = read->find(std::string_view(call));
   if (at == read->end()) at = read->emplace(call, nb::module_::import_("json").attr("loads")(call)).first;
@@ -89,7 +106,11 @@ void call_in_kernel(const char* call, const int64_t* words) {
     }
     const auto rank = nb::cast<int>(arg[1]);
     if (rank < 0) {
-      given.append(nb::int_(*words++));
+      const int64_t word = *words++;
+      if (nb::cast<std::string>(arg[0]) == "float")
+        given.append(nb::float_(std::bit_cast<double>(word)));
+      else
+        given.append(nb::int_(word));
       continue;
     }
     const DType dtype = dtype_named(nb::cast<std::string>(arg[0]));
@@ -109,7 +130,9 @@ void call_in_kernel(const char* call, const int64_t* words) {
           .needs = "a function of that name before the kernel runs",
           .hint = text("@sator.register_func(", string_literal(name), ")")});
   const nb::object registered = function->second;  // it may register another one of its name
-  registered(*given);
+  const nb::object value = registered(*given);
+  const auto dtype = nb::cast<std::string>(at->second[2]);
+  return dtype == "void" ? 0 : word_of(value, name, dtype_named(dtype));
 }
 
 /// A program that was built or opened.
@@ -383,21 +406,25 @@ std::map<std::string, Func> as_written(const Module& module) {
 
 }  // namespace
 
-/// What kernels call: the text of call_in_kernel() and its words. 0, or 1 where it raised.
-extern "C" __attribute__((visibility("default"))) int32_t
-sator_call_by_name(const char* call, int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f, int64_t g,
-                   int64_t h, int64_t i, int64_t j, int64_t k, int64_t l, int64_t m, int64_t n, int64_t o, int64_t p,
-                   int64_t q, int64_t r, int64_t s, int64_t t, int64_t u, int64_t v, int64_t w, int64_t x) {
+/// What kernels call: the text of call_in_kernel() and its words. Its value; 0 where it raised, which the next check finds.
+extern "C" __attribute__((visibility("default"))) int64_t
+sator_call_python(const char* call, int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t f, int64_t g,
+                  int64_t h, int64_t i, int64_t j, int64_t k, int64_t l, int64_t m, int64_t n, int64_t o, int64_t p,
+                  int64_t q, int64_t r, int64_t s, int64_t t, int64_t u, int64_t v, int64_t w, int64_t x) {
+  if (failures > 0) return 0;  // the first one is told
   const int64_t words[kMostWords] = {a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x};
   WithGil gil;
   try {
-    call_in_kernel(call, words);
-    return 0;
+    return call_in_kernel(call, words);
   } catch (...) {
     runtime::ThreadPool::keep_exception(std::current_exception());
-    return 1;
+    ++failures;
+    return 0;
   }
 }
+
+/// What kernels check behind such calls: how many have raised since the last check.
+extern "C" __attribute__((visibility("default"))) int32_t sator_python_failures() { return std::exchange(failures, 0); }
 
 void add_machine(nb::module_& m) {
   nb::class_<Program>(m, "Program", "A program compiled to machine code.")

@@ -212,6 +212,22 @@ void wrong_type(nb::handle got, const char* needs) {
   throw nb::type_error(text(words, " is a ", Py_TYPE(got.ptr())->tp_name, "\n  needs: ", needs).c_str());
 }
 
+int64_t bits_of(const nb::int_& number, DType dtype) {
+  int overflow = 0;
+  int64_t v = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow > 0 && dtype == DType::UInt(64)) {
+    const uint64_t bits = PyLong_AsUnsignedLongLong(number.ptr());
+    if (PyErr_Occurred()) throw nb::python_error();
+    v = static_cast<int64_t>(bits);
+  } else if (overflow != 0) {
+    throw nb::value_error(text("a number that ", dtype.name(), " does not hold").c_str());
+  }
+  const bool is_wide = dtype == DType::UInt(64);
+  if (!dtype.is_handle() && (is_wide ? overflow == 0 && v < 0 : v < min_int(dtype) || v > max_int(dtype)))
+    throw nb::value_error(text("the number ", v, ", which ", dtype.name(), " does not hold").c_str());
+  return v;
+}
+
 nb::object to_python(const NodeRef& node) {
   if (!node) return nb::none();
   PyObject* type = classes().at(&node->info());
@@ -490,20 +506,7 @@ void add_node_classes(nb::module_& m) {
   m.def("const", [](nb::object value, const std::string& dtype) {
     const DType d = dtype_named(dtype);
     if (d.is_float()) return to_python(float_imm(nb::cast<double>(nb::float_(value)), d));
-    nb::int_ number(value);
-    int overflow = 0;
-    int64_t v = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
-    if (overflow > 0 && d == DType::UInt(64)) {
-      const uint64_t bits = PyLong_AsUnsignedLongLong(number.ptr());
-      if (PyErr_Occurred()) throw nb::python_error();
-      v = static_cast<int64_t>(bits);
-    } else if (overflow != 0) {
-      throw nb::value_error(text("a number that ", dtype, " does not hold").c_str());
-    }
-    const bool is_wide = d == DType::UInt(64);
-    if (!d.is_handle() && (is_wide ? overflow == 0 && v < 0 : v < min_int(d) || v > max_int(d)))
-      throw nb::value_error(text("the number ", v, ", which ", dtype, " does not hold").c_str());
-    return to_python(int_imm(v, d));
+    return to_python(int_imm(bits_of(nb::int_(value), d), d));
   });
   m.def("structural_equal", [](const Handle& a, const Handle& b, bool map_free_variables) {
     return equal(a.node, b.node, map_free_variables);

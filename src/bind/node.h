@@ -84,6 +84,8 @@ DType dtype_named(const std::string& name);
 std::string script_of(const NodeRef& node, bool show_meta);
 
 [[noreturn]] void wrong_type(nb::handle got, const char* needs);
+/// An integer of Python's in the bits of a dtype. Errors: ValueError where the dtype does not hold it.
+int64_t bits_of(const nb::int_& number, DType dtype);
 
 /// Answers a call of a class whose objects other functions make: `needs` says which.
 template <class Class>

@@ -184,7 +184,7 @@ Ref<ModelLibrary> ModelLibrary::open(const std::filesystem::path& path) {
              .hint = "compile the model again"};
     if (why.find("undefined symbol") != std::string::npos) {
       r.needs = "a process that has the functions which the library's kernels call";
-      r.hint = why.ends_with("sator_call_by_name")
+      r.hint = why.ends_with("sator_call_python")
                    ? "its kernels call functions of Python's: open it there, sator.runtime.load_module(path)"
                    : "load the library that has the function before";
     }

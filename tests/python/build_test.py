@@ -658,6 +658,30 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
             steps[2](Layer)
         self.assertEqual(ran, [0, 3])  # a call alone runs
 
+    def test_a_sequence_runs_what_its_passes_require(self):
+        seen = []
+
+        @transform.module_pass(opt_level=0, required=["relax.transform.LegalizeOps"])
+        def Count(mod, ctx):
+            seen.append(len(mod.get_global_vars()))
+            return mod
+
+        before = len(Layer.get_global_vars())
+        Count(Layer)  # a call alone requires nothing, as in TVM
+        transform.Sequential([Count])(Layer)
+        with transform.PassContext(disabled_pass=["Count"]):
+            transform.Sequential([Count])(Layer)
+        self.assertEqual(seen[0], before)
+        self.assertEqual(len(seen), 2)
+        self.assertGreater(seen[1], before)
+
+        @transform.module_pass(opt_level=0, required=["LegaliseOps"])
+        def Wrong(mod, ctx):
+            return mod
+
+        with self.assertRaisesRegex(ValueError, "the pass Wrong requires LegaliseOps, .*\n.*\n.*LegalizeOps"):
+            transform.Sequential([Wrong])(Layer)
+
     def test_an_instrument_that_raises_leaves_no_context(self):
         heard = []
 

@@ -173,13 +173,68 @@ print(seen == [([[1.0] * 3, [0.0] * 3], 0, 8, "text", 2.5), ([[1.0] * 3, [1.0] *
         with self.assertRaisesRegex(ValueError, "a part of A whose rows do not follow each other"):
             sator.build(columns)
 
+    def test_values_of_calls(self):
+        """Where they stand decides when they are called: in a store, a condition, a loop's condition and extent, an argument."""
+        @T.prim_func
+        def values(A: T.Buffer((4,), "float32"), B: T.Buffer((8,), "int32")):
+            for i in T.parallel(4):
+                with T.block("squared"):
+                    v = T.axis.spatial(4, i)
+                    if T.call_packed("packed_test.is_even", v) != 0:
+                        B[v] = T.call_packed("packed_test.rounded", A[v])
+                    else:
+                        B[v] = -1
+                    A[v] = T.Call("float32", "tir.tvm_call_packed", ["packed_test.halved", A[v]])
+            while T.call_packed("packed_test.counted", B[4]) < 3:
+                B[4] = B[4] + 5
+            for j in range(T.call_packed("packed_test.rounded", 1.6)):
+                B[5 + j] = 7
+            x: T.int32 = T.call_packed("packed_test.rounded", T.call_packed("packed_test.rounded", T.float32(4.25)))
+            B[7] = x
+
+        counted = []
+        sator.register_func("packed_test.is_even", lambda v: v % 2 == 0, override=True)
+        sator.register_func("packed_test.rounded", round, override=True)
+        sator.register_func("packed_test.halved", lambda x: np.float32(x / 2), override=True)
+        sator.register_func("packed_test.counted", lambda v: (counted.append(v), len(counted))[1], override=True)
+        a, b = np.array([0.4, 1.5, 2.75, 3], "float32"), np.zeros(8, "int32")
+        program = sator.build(values)
+        program(a, b)
+        np.testing.assert_array_equal(a, np.array([0.2, 0.75, 1.375, 1.5], "float32"))
+        self.assertEqual((b.tolist(), counted), ([0, -1, 3, -1, 10, 7, 7, 4], [0, 5, 10]))
+
+        def fails(_v):
+            raise KeyError("the user's own")
+
+        for wrong, error, message in ((fails, KeyError, "the user's own"), (lambda v: None, TypeError, "None is a NoneType\n.*int32, as the call of"),
+                                      (lambda v: 2 ** 40, ValueError, "1099511627776, which int32 does not hold")):
+            for name in ("is_even", "rounded", "counted"):
+                with self.subTest(name, message=message):
+                    whole = sator.get_global_func("packed_test." + name)
+                    sator.register_func("packed_test." + name, wrong, override=True)
+                    with self.assertRaisesRegex(error, message):
+                        program(a, b)
+                    sator.register_func("packed_test." + name, whole, override=True)
+        counted.clear()
+        program(a, b)  # nothing is left of the failures
+
     def test_what_a_kernel_cannot_pass(self):
         @T.prim_func
-        def passes_a_float(A: T.Buffer((2,), "float32")):
-            T.evaluate(T.call_packed("packed_test.see", A[0]))
+        def passes_a_pointer(A: T.Buffer((2,), "float32")):
+            T.evaluate(T.call_packed("packed_test.see", A.data))
 
-        with self.assertRaisesRegex(ValueError, "needs: buffers, integers, and constants"):
-            sator.build(passes_a_float)
+        with self.assertRaisesRegex(ValueError, "needs: buffers, numbers and constants"):
+            sator.build(passes_a_pointer)
+
+        @T.prim_func
+        def in_a_binding(A: T.Buffer((8,), "float32")):
+            for i in range(2):
+                with T.block("b"):
+                    v = T.axis.spatial(8, T.call_packed("packed_test.rounded", i))
+                    A[v] = T.float32(0)
+
+        with self.assertRaisesRegex(ValueError, "the binding or predicate of the block b\n"):
+            sator.build(in_a_binding)
 
         @T.prim_func
         def unnamed(A: T.Buffer((2,), "float32")):

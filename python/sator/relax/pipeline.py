@@ -31,7 +31,7 @@ class _Phases(transform.Pass):
     """The phases of a target, 0 to 5, as `sator passes` lists them."""
 
     def __init__(self, target, bounds, additional_tirs, debug_dump, last_phase):
-        self.info = transform.PassInfo("mlc_llm", "the phases of the compiler for a target")
+        self.info = transform.PassInfo(0, "mlc_llm", does="the phases of the compiler for a target")
         self.target = transform.Target(target) if target is not None else transform.Target.current() or transform.Target("llvm")
         self.bounds, self.additional, self.debug_dump, self.last_phase = dict(bounds or {}), dict(additional_tirs or {}), debug_dump, last_phase
 

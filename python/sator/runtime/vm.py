@@ -340,7 +340,7 @@ def load_module(path, fmt=""):
     try:
         program = _core.open_program(str(library.file))
     except TVMError as error:
-        if "undefined symbol: sator_call_by_name" not in str(error):
+        if "undefined symbol: sator_call_python" not in str(error):
             raise
         from sator.packed import export
 

@@ -34,7 +34,7 @@ class ScheduleRule:
 
 
 class _Rules(transform.Pass):
-    info = transform.PassInfo("ApplyDefaultSchedule", "schedules every tensor program by the first rule that takes it")
+    info = transform.PassInfo(0, "ApplyDefaultSchedule", does="schedules every tensor program by the first rule that takes it")
 
     def __init__(self, rules):
         self._rules = rules
