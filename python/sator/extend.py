@@ -2,7 +2,7 @@
 import inspect
 import types
 
-from sator import answers
+from sator import answers, dtype_rules
 
 
 def extends(cls):
@@ -79,8 +79,7 @@ def _plain_constructor(cls, core, text):
             given.update(_with_buffers_as_parameters(core, given))
         if cls is core.relax.Constant and given["sinfo"] is None:
             given["sinfo"] = core.constant(core.share(given["data"])).struct_info
-        if cls in (core.tir.Let, core.tir.LetStmt):
-            _need_one_dtype(given["var"], core.expr(given["value"]))
+        dtype_rules.check(core, cls, given)
         core.Object.__init__(self, core.make(cls, [_made(core, cls, f, given[f]) for f in cls._fields]))
 
     __init__.__doc__ = f"{cls.__name__}({shown})"
@@ -106,11 +105,6 @@ def _with_buffers_as_parameters(core, given):
         if params[-1] is not p:
             buffers[params[-1]] = p
     return {"params": params, "buffer_map": buffers}
-
-
-def _need_one_dtype(var, value):
-    if var.dtype != value.dtype:
-        raise TypeError(f"the variable {var.name} of {var.dtype} for a value of {value.dtype}\n  needs: one dtype\n  hint:  value.astype(var.dtype)")
 
 
 def _made(core, cls, field, value):

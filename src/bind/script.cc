@@ -96,7 +96,14 @@ Value script_value(nb::handle o) {
     int overflow = 0;
     const int64_t v = PyLong_AsLongLongAndOverflow(o.ptr(), &overflow);
     if (overflow == 0) return tir::Integer{v, false};
-    return tir::Integer{static_cast<int64_t>(nb::cast<uint64_t>(o)), true};
+    const uint64_t bits = overflow > 0 ? PyLong_AsUnsignedLongLong(o.ptr()) : 0;
+    if (overflow < 0 || PyErr_Occurred()) {
+      PyErr_Clear();
+      fail({.what = text("an integer of ", nb::cast<int64_t>(o.attr("bit_length")()), " bits from Python"),
+            .needs = "-2^63 <= integer < 2^64",
+            .hint = "compute with it in Python, outside of the program, and name the result"});
+    }
+    return tir::Integer{static_cast<int64_t>(bits), true};
   }
   if (PyFloat_Check(o.ptr())) return nb::cast<double>(o);
   if (PyUnicode_Check(o.ptr())) return nb::cast<std::string>(o);
@@ -207,6 +214,15 @@ class PythonNames final : public tir::Surroundings {
     collect(code, local, names);
     return script_value(nb::module_::import_("builtins").attr("eval")(code, names));
   }
+  void raised(const Reason& place) const override {
+    try {
+      throw;
+    } catch (nb::python_error& e) {
+      if (nb::hasattr(e.value(), "add_note"))  // from Python 3.11 on
+        e.value().attr("add_note")(place.render().substr(std::string_view("error: ").size()));
+    } catch (...) {  // an exception of C++'s has no notes
+    }
+  }
 
  private:
   /// The values of the names that compiled code uses, and the functions inside of it.
@@ -229,8 +245,8 @@ class PythonNames final : public tir::Surroundings {
 };
 
 tir::ParseOptions options_of(nb::object find, const std::map<std::string, std::string>& languages, bool verify,
-                             bool evaluates) {
-  tir::ParseOptions options{.verify = verify};
+                             bool evaluates, int32_t indent = 0) {
+  tir::ParseOptions options{.verify = verify, .indent = indent};
   options.languages.insert(languages.begin(), languages.end());
   if (!find.is_none()) options.around = std::make_shared<PythonNames>(find, evaluates);
   return options;
@@ -246,8 +262,10 @@ void add_script(nb::module_& m) {
          nb::object captured,
          const std::map<std::string, std::string>& languages,
          bool verify,
-         bool evaluates) {
-        return to_python(NodeRef(relax::parse_module(text, name, options_of(captured, languages, verify, evaluates))));
+         bool evaluates,
+         int32_t indent) {
+        return to_python(
+            NodeRef(relax::parse_module(text, name, options_of(captured, languages, verify, evaluates, indent))));
       },
       nb::arg("text"),
       nb::arg("name") = "",
@@ -255,6 +273,7 @@ void add_script(nb::module_& m) {
       nb::arg("languages") = std::map<std::string, std::string>(),
       nb::arg("verify") = true,
       nb::arg("evaluates") = false,
+      nb::arg("indent") = 0,
       "The module of a text.");
   m.def(
       "evaluate",

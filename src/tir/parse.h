@@ -20,6 +20,7 @@ struct ParseOptions {
   bool verify = true;  ///< check that functions are well formed, unless they are decorated with check_well_formed=False
   std::map<std::string, std::string, std::less<>> languages = {};  ///< names of T, R and I beyond the usual ones
   std::shared_ptr<const Surroundings> around = {};                 ///< null: the text stands alone
+  int32_t indent = 0;  ///< characters that were taken away before each line, for the columns of messages
 };
 
 /// What a function sees of the text around it.

@@ -152,7 +152,8 @@ std::vector<std::string> Evaluator::names_in_scope() const {
 Value Evaluator::unknown_name(const Expression& e) {
   if (const Value* v = constant_named(e.text, e.place)) return *v;
   if (around) {
-    if (std::optional<Value> value = around->value_of(e.text)) return *std::move(value);
+    if (std::optional<Value> value = located(e.place, [&] { return around->value_of(e.text); }))
+      return *std::move(value);
   }
   if (is_python_function(e.text)) return LanguageName{e.text};
   auto near = nearest_names(e.text, names_in_scope());

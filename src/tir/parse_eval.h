@@ -97,7 +97,7 @@ class Evaluator {
   bool is_true(const Value& v) const;
 
   [[noreturn]] void fail(script::Place place, Reason reason) const { source.fail(place, std::move(reason)); }
-  /// Runs `build`, whose errors then point at `place`.
+  /// Runs `build`, whose errors then point at `place`; the surroundings hear of what else it throws.
   template <class Fn>
   auto located(script::Place place, Fn build) {
     try {
@@ -106,6 +106,9 @@ class Evaluator {
       throw;
     } catch (const Error& e) {
       fail(place, e.reason);
+    } catch (...) {
+      if (around) around->raised(source.located(place, {.what = "raised where a program is read"}));
+      throw;
     }
   }
 

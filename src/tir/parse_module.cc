@@ -211,7 +211,7 @@ class ModuleParser {
 }  // namespace
 
 ModuleRef parse_module(std::string text, std::string name, ParseOptions options) {
-  script::Program program = script::parse(std::move(text), std::move(name));
+  script::Program program = script::parse(std::move(text), std::move(name), options.indent);
   return ModuleParser(program, options).parse();
 }
 

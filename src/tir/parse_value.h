@@ -132,6 +132,8 @@ class Surroundings {
   /// The value of an expression of Python's, whose names `local` knows first (null: it does not); nothing where none is evaluated.
   using Local = FunctionRef<const Value*(const std::string& name)>;
   virtual std::optional<Value> evaluate(const std::string& /*text*/, Local /*local*/) const { return {}; }
+  /// An exception of the host's, the current one, leaves the place of a program that asked for a value.
+  virtual void raised(const Reason& /*place*/) const {}
 };
 
 }  // namespace sator::tir

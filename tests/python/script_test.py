@@ -160,6 +160,23 @@ class Captured(unittest.TestCase):
                     A[i] = wrong(i)
 
         self.assertIn("from the helper", str(caught.exception))
+        if sys.version_info >= (3, 11):
+            (note,) = caught.exception.__notes__
+            self.assertRegex(note, r"^raised where a program is read\n  in .*script_test.py line \d+, column 28\n  \|    A\[i\] = wrong\(i\)\n  \|           \^{8}$")
+
+    def test_integers_beyond_64_bits(self):
+        big, most = 2 ** 70, 2 ** 64 - 1
+
+        @T.prim_func
+        def f(A: T.Buffer((4,), "uint64")):
+            A[0] = T.uint64(most)
+
+        self.assertIn("18446744073709551615", f.script())
+        for wrong in (big, -(2 ** 63) - 1):
+            with self.assertRaisesRegex(sator.TVMError, r"an integer of (71|64) bits from Python\n.*\n.*A\[0\] = T.uint64\(wrong\)"):
+                @T.prim_func
+                def g(A: T.Buffer((4,), "uint64")):
+                    A[0] = T.uint64(wrong)
 
     def test_comprehensions_are_evaluated_by_python(self):
         sizes, table = {"a": 4, "b": 8}, [3, 1, 2]

@@ -92,11 +92,12 @@ def _read(thing, frame, check_well_formed):
         raise _no_source(thing) from None
     # Empty lines before, so that errors name the file's lines.
     text = "\n" * (first - 1) + textwrap.dedent("".join(lines))
+    indent = len(lines[0]) - len(lines[0].lstrip())
     text, names = written_out(text, _names_around(thing, frame))
     languages = {name: value._language for name, value in names.items()
                  if isinstance(getattr(value, "_language", None), str) and isinstance(value, types.ModuleType)}
     languages.update(_decorators_by_name(names))
-    return _core.parse(text, file, _lookup(names), languages, check_well_formed, True)
+    return _core.parse(text, file, _lookup(names), languages, check_well_formed, True, indent)
 
 
 def _class_source(thing, frame):

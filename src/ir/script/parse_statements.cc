@@ -12,8 +12,8 @@ std::string dotted_name(const Expression& e) {
   return base.empty() ? base : base + "." + e.text;
 }
 
-Program parse(std::string text, std::string name) {
-  SourceRef source(new Source(std::move(text), std::move(name)));
+Program parse(std::string text, std::string name, int32_t indent) {
+  SourceRef source(new Source(std::move(text), std::move(name), indent));
   Parser parser(*source, tokenize(*source));
   std::vector<Statement> body = parser.file();
   return {std::move(source), std::move(body)};

@@ -19,7 +19,8 @@ size_t character_at(std::string_view s, size_t at) {
 
 }  // namespace
 
-Source::Source(std::string text, std::string name) : text_(std::move(text)), name_(std::move(name)) {
+Source::Source(std::string text, std::string name, int32_t indent)
+    : text_(std::move(text)), name_(std::move(name)), indent_(indent) {
   if (text_.size() >= 0x7fffffff)
     sator::fail({.what = sator::text("the program is ", text_.size(), " bytes long"),
                  .needs = "a text below 2 GiB",
@@ -43,10 +44,10 @@ Span Source::span(Place place) const {
   auto number = static_cast<int32_t>(after - line_starts_.begin());
   uint32_t start = line_starts_[number - 1];
   std::string_view before = std::string_view(text_).substr(start, place.begin - start);
-  return {number, count_characters(before) + 1};
+  return {number, count_characters(before) + 1 + indent_};
 }
 
-void Source::fail(Place place, Reason reason) const {
+Reason Source::located(Place place, Reason reason) const {
   Span at = span(place);
   std::string position = sator::text("line ", at.line, ", column ", at.column);
   std::string here = name_.empty() ? position : sator::text("in ", name_, " ", position);
@@ -76,7 +77,11 @@ void Source::fail(Place place, Reason reason) const {
     reason.program = sator::text(
         line, "\n", std::string((is_cut ? 3 : 0) + count_characters(before), ' '), std::string(carets, '^'));
   }
-  throw SourceError(std::move(reason), at);
+  return reason;
+}
+
+void Source::fail(Place place, Reason reason) const {
+  throw SourceError(located(place, std::move(reason)), span(place));
 }
 
 }  // namespace sator::script

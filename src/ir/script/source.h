@@ -23,21 +23,24 @@ class SourceError final : public Error {
   Span at;
 };
 
-/// A text and its name (a file, or empty); knows its lines.
+/// A text and its name (a file, or empty); knows its lines. `indent`: characters that were taken away before each line.
 class Source : public Object {
  public:
-  explicit Source(std::string text, std::string name = "");
+  explicit Source(std::string text, std::string name = "", int32_t indent = 0);
 
   std::string_view text() const { return text_; }
   const std::string& name() const { return name_; }
   /// Line and column, both from 1; the column counts characters, not bytes.
   Span span(Place place) const;
-  /// Throws a SourceError: `reason` with `where` ("line 3, column 5") and the source line with the place underlined.
+  /// `reason` with `where` ("line 3, column 5") and the source line with the place underlined.
+  Reason located(Place place, Reason reason) const;
+  /// Throws it as a SourceError.
   [[noreturn]] void fail(Place place, Reason reason) const;
 
  private:
   std::string_view line(int number) const;
   std::string text_, name_;
+  int32_t indent_;
   std::vector<uint32_t> line_starts_;
 };
 using SourceRef = Ref<const Source>;
