@@ -44,6 +44,10 @@ SamplingParams sampling_of(const SamplingArguments& a, const GenerationConfig& s
   p.frequency_penalty = a.frequency_penalty.value_or(0);
   p.presence_penalty = a.presence_penalty.value_or(0);
   for (const std::string& given : a.logit_bias) p.logit_bias.push_back(read_bias(given));
+  if (a.min_tokens && a.max_tokens && *a.min_tokens > *a.max_tokens)
+    fail({.what = text("--min-tokens ", *a.min_tokens, " and --max-tokens ", *a.max_tokens),
+          .needs = "at least as many at most",
+          .hint = text("--max-tokens ", *a.min_tokens)});
   p.min_new_tokens = a.min_tokens.value_or(suggested.min_new_tokens.value_or(0));
   p.min_length = suggested.min_length.value_or(0);
   p.sequence_bias = suggested.sequence_bias;

@@ -224,6 +224,12 @@ TEST_F(Generate, TheMakersMinimumAndTheirBadWordsHold) {
   EXPECT_EQ(ids_with({{"sequence_bias", {{{ids[0], 7}, 1e6}}}})[1], 7);
 }
 
+TEST_F(Generate, MoreTokensAtLeastThanAtMostAreRefused) {
+  const CommandRun r = run_command(
+      {"generate", kExample.string(), "--prompt", "a", "--min-tokens", "12", "--max-tokens", "11"}, folder_, 1);
+  EXPECT_NE(r.notes.find("--min-tokens 12 and --max-tokens 11"), std::string::npos) << r.notes;
+}
+
 // The text is the same, token by token, drawn or not, whatever the scheme; and it takes fewer runs of the model.
 TEST_F(Generate, ALookupChangesNothing) {
   for (const std::vector<std::string>& options :
