@@ -20,7 +20,7 @@ if os.path.exists(_linker):
 
 __version__ = "0.1.0"
 
-_SUBMODULES = ("arith", "dlight", "driver", "error", "ir", "meta_schedule", "nd", "relax", "runtime", "script", "target", "te", "testing", "tir", "topi", "transform")
+_SUBMODULES = ("arith", "dlight", "driver", "error", "ir", "nd", "relax", "runtime", "script", "target", "te", "testing", "tir", "topi", "transform")
 _NAMES = {
     "IRModule": "ir",
     "register_func": "runtime",

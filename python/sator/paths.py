@@ -24,7 +24,7 @@ _TABLE = {
     "ir.instrument": "instrument",
     "relax": "relax.expr relax.struct_info relax.ty",
     "relax.analysis": "relax.analysis.analysis",
-    "relax.frontend.torch": "relax.frontend.torch.fx_translator",
+    "relax.frontend.torch": "relax.frontend.torch.fx_translator relax.frontend.torch.exported_program_translator",
     "relax.op": "relax.op.base relax.op.binary relax.op.create relax.op.datatype relax.op.index relax.op.linear_algebra relax.op.manipulate "
                 "relax.op.mask relax.op.qdq relax.op.sampling relax.op.search relax.op.set relax.op.sorting relax.op.statistical "
                 "relax.op.ternary relax.op.unary",

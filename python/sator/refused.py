@@ -17,6 +17,7 @@ _CLASSES = ("classes are not shared with C++", "a Python class, or a function by
 NAMES = {
     "autotvm": _SEARCH,
     "auto_scheduler": _SEARCH,
+    "meta_schedule": _SEARCH,
     "relay": _GRAPHS,
     **{f"rpc.{name}": _HERE for name in "base client minrpc proxy server tracker testing server_ios_launcher".split()},
     "micro": _HERE,
@@ -27,6 +28,7 @@ NAMES = {
     "relax.backend.contrib": _LIBRARIES,
     "relax.distributed": _ONE,
     "relax.op.distributed": _ONE,
+    "relax.frontend.nn.llm": ("language models are compiled from their folders", "sator.LM(folder), sator.export_model(folder); relax.frontend.nn.KVCache in a model of one's own"),
     "relax.frontend.onnx": _MODELS,
     "relax.frontend.stablehlo": _MODELS,
     "relax.frontend.torch.dynamo": _MODELS,

@@ -584,6 +584,8 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
             sator.meta_schedule.tune_tir(mod=Layer, target="llvm")
         self.assertIn("tune_tir", str(caught.exception))
         self.assertIn("dlight", str(caught.exception))
+        with self.assertRaisesRegex(sator.TVMError, "meta_schedule.runner: schedules are not searched"):
+            from sator.meta_schedule.runner import LocalRunner  # noqa: F401
 
     def test_options_by_position_and_name(self):
         by_name, by_position = relax.transform.ConvertToDataflow(min_size=1), relax.transform.ConvertToDataflow(1)

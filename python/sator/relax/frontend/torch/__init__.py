@@ -1,4 +1,5 @@
-"""Graphs of PyTorch. A torch.fx graph is read by its nodes' names: torch itself is not imported."""
+"""Graphs of PyTorch, of torch.fx and of torch.export. They are read by their nodes' names: torch itself is not imported."""
+from sator.relax.frontend.torch.exported import from_exported_program  # noqa: F401
 from sator.relax.frontend.torch.fx import from_fx  # noqa: F401
 
 

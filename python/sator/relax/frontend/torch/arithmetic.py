@@ -1,5 +1,5 @@
 """Element-wise functions of two operands, with torch's promotion of dtypes."""
-from sator import relax
+from sator import relax, tir
 from sator.error import TVMError
 from sator.relax.frontend.torch.table import FUNCTIONS, converter, dtype, is_expr, rank
 
@@ -31,7 +31,7 @@ def result_dtype(*operands):
         if is_expr(x):
             groups[0 if rank(x) else 1].append(dtype(x))
         else:
-            groups[2].append("bool" if isinstance(x, bool) else "int64" if isinstance(x, int) else "float32")
+            groups[2].append("bool" if isinstance(x, bool) else "int64" if isinstance(x, (int, tir.PrimExpr)) else "float32")
     result = None
     for group in groups:
         for d in group:
@@ -43,9 +43,11 @@ def result_dtype(*operands):
 
 
 def cast(reader, x, wanted):
-    """A value, or a number as a constant, of a dtype."""
+    """A value, or a number as a constant, of a dtype; a symbolic size as a tensor of rank 0."""
+    if isinstance(x, tir.PrimExpr) and not hasattr(x, "value"):
+        x = reader.emit(relax.op.reshape(reader.emit(relax.op.shape_to_tensor(relax.ShapeExpr([x]))), []))
     if not is_expr(x):
-        return relax.const(x, wanted)
+        return relax.const(getattr(x, "value", x), wanted)
     return x if dtype(x) == wanted else reader.emit(relax.op.astype(x, wanted))
 
 

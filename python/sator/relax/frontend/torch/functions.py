@@ -94,13 +94,8 @@ def linear(reader, x, weight, bias=None):
     return relax.op.linear(x, weight, bias)
 
 
-@converter("addmm")
-def _addmm(reader, bias, a, b):
-    return relax.op.add(reader.emit(relax.op.matmul(a, b)), bias)
-
-
-@converter("baddbmm")
-def _baddbmm(reader, bias, a, b, beta=1, alpha=1):
+@converter("addmm", "baddbmm")
+def _addmm(reader, bias, a, b, beta=1, alpha=1):
     product = reader.emit(relax.op.matmul(a, b))
     if alpha != 1:
         product = reader.emit(relax.op.multiply(product, relax.const(alpha, dtype(a))))
@@ -189,7 +184,10 @@ def _unsqueeze(reader, x, dim):
 
 @converter("squeeze")
 def _squeeze(reader, x, dim=None):
-    return relax.op.squeeze(x, dim)
+    """Without dimensions of extent 1, or of the given ones those."""
+    dims = range(rank(x)) if dim is None else dim if isinstance(dim, (list, tuple)) else [dim]
+    single = [d for d in dims if getattr(shape(x)[d], "value", shape(x)[d]) == 1]
+    return relax.op.squeeze(x, single) if single else x
 
 
 @converter("expand", "broadcast_to")
@@ -201,12 +199,21 @@ def _expand(reader, x, *dims):
 
 @converter("repeat", "tile")
 def _tile(reader, x, *dims):
-    return relax.op.tile(x, _dims(dims))
+    dims = _dims(dims)
+    if all(isinstance(d, int) or hasattr(d, "value") for d in dims):
+        return relax.op.tile(x, dims)
+    own = [1] * (len(dims) - rank(x)) + shape(x)
+    apart = reader.emit(relax.op.reshape(x, [e for extent in own for e in (1, extent)]))
+    repeated = reader.emit(relax.op.broadcast_to(apart, [e for pair in zip(dims, own) for e in pair]))
+    return relax.op.reshape(repeated, [count * extent for count, extent in zip(dims, own)])
 
 
 @converter("cat", "concat", method=False)
 def _cat(reader, tensors, dim=0):
-    return relax.op.concat(list(tensors), axis=dim)
+    """End to end; torch leaves out empty tensors of one dimension, whatever the others have."""
+    ranks = max(rank(t) for t in tensors)
+    joined = [t for t in tensors if ranks == 1 or rank(t) > 1 or getattr(shape(t)[0], "value", 1) != 0]
+    return relax.op.concat(joined, axis=dim) if len(joined) > 1 else joined[0]
 
 
 @converter("stack", method=False)
@@ -345,4 +352,4 @@ def _where(reader, condition, x, y):
 
 @converter("masked_fill", "masked_fill_")
 def _masked_fill(reader, x, mask, value):
-    return relax.op.where(mask, relax.op.full_like(x, relax.const(value, dtype(x))), x)
+    return relax.op.where(mask, cast(reader, value, dtype(x)), x)

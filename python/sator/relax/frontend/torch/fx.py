@@ -25,19 +25,20 @@ def from_fx(model, input_info=None, *, keep_params_as_input=False, unwrap_unit_r
     name for its elements, a view, is used later.
     """
     info = list(input_info) if input_info is not None else [(shape, "float32") for shape in input_shapes or ()]
-    return _Reader(model, info, keep_params_as_input, unwrap_unit_return_tuple, no_bind_return_tuple, dict(call_function_map or {}),
+    return _Traced(model, info, keep_params_as_input, unwrap_unit_return_tuple, no_bind_return_tuple, dict(call_function_map or {}),
                    dict(call_module_map or {}), dict(custom_convert_map or {})).run()
 
 
-class _Reader:
-    def __init__(self, model, info, keeps_params, unwraps, no_bind, functions, modules, custom):
-        self.model, self.info, self.functions, self.modules, self.custom = model, info, functions, modules, custom
+class Reader:
+    """Makes a function of a graph's nodes. What kinds of graphs have of their own: inputs(), converter(node), called(node)."""
+
+    def __init__(self, graph, named, keeps_params, unwraps, no_bind, custom):
+        self.graph, self.named, self.custom = graph, named, custom
         self.keeps_params, self.unwraps, self.no_bind = keeps_params, unwraps, no_bind
         self.bb = relax.BlockBuilder()
         self.values = {}
         self.params = {}
-        self.named = dict(model.named_modules())
-        self.views = Views(model.graph.nodes)
+        self.views = Views(graph.nodes, self.called)
 
     # The importer, as converters of TVM's form know it.
     env = property(lambda self: self.values)
@@ -49,47 +50,27 @@ class _Reader:
         return self.value(node.args)
 
     def run(self):
-        inputs = self._inputs()
+        """The module."""
+        inputs = self.inputs()
         attrs = {"num_input": len(inputs)} if self.keeps_params else None
-        if self.keeps_params:
-            self._collect_params()
         params = inputs + [var for var, _ in self.params.values()]
         with self.bb.function("main", params, attrs):
             with self.bb.dataflow():
-                for node in self.model.graph.nodes:
+                for node in self.graph.nodes:
                     if node.op == "output":
-                        result = self._result(node)
+                        result = self.result(node)
                     elif node.op != "placeholder":
-                        self.values[node] = self._convert(node)
+                        self.values[node] = self.convert(node)
                         changed = self.views.changed_by(node, self.named)
                         if changed is not None:
-                            self.values[changed] = self.values[node]
+                            self.change(changed, node)
             self.bb.emit_func_output(result)
         mod = self.bb.get()
         return attach_params(mod, "main", [value for _, value in self.params.values()]) if self.keeps_params else mod
 
-    def _inputs(self):
-        holders = [n for n in self.model.graph.nodes if n.op == "placeholder"]
-        if len(holders) > len(self.info):
-            raise TVMError(f"error: {len(holders)} inputs, and input_info for {len(self.info)}: {holders[len(self.info)].name} has none\n"
-                           "  needs: (shape, dtype) of each input, in their order")
-        for i, (holder, (shape, dtype)) in enumerate(zip(holders, self.info)):
-            self.values[holder] = relax.Var(f"inp_{i}", relax.TensorStructInfo(tuple(shape), dtype_of(dtype)))
-        return [self.values[h] for h in holders]
-
-    def _collect_params(self):
-        for name, param in self.model.named_parameters():
-            array = array_of(param)
-            self.params[name] = (relax.Var(name.replace(".", "_"), relax.TensorStructInfo(array.shape, str(array.dtype))), array)
-        self._by_identity = {id(param): self.params[name][0] for name, param in self.model.named_parameters()}
-
-    def param(self, tensor):
-        """A weight as a value: a constant, or the parameter that stands for it."""
-        if tensor is None:
-            return None
-        if self.keeps_params and id(tensor) in self._by_identity:
-            return self._by_identity[id(tensor)]
-        return relax.const(array_of(tensor))
+    def change(self, changed, node):
+        """A call has changed the tensor of another node."""
+        self.values[changed] = self.values[node]
 
     def value(self, arg):
         """An argument of a node: values in the places of nodes."""
@@ -105,49 +86,27 @@ class _Reader:
         """Binds an expression of a graph; any other value stays as it is."""
         return self.bb.emit(expr) if isinstance(expr, _core.RelaxExpr) and not isinstance(expr, _core.relax.Var) else expr
 
-    def _convert(self, node):
-        if node.op == "get_attr":
-            target = self.model
-            for part in node.target.split("."):
-                target = getattr(target, part)
-            return self.param(target)
-        if node.op == "call_module":
-            return self._module(node)
+    def called(self, node):
+        """The name of what a node calls."""
+        return name_of(node.target) if node.op == "call_function" else node.target
+
+    def custom_converter(self, node):
+        """The user's own converter of what a node calls, in TVM's form, or None."""
+        return self.custom.get(self.called(node))
+
+    def convert(self, node):
+        """The value of a call. Errors: it has no converter; it writes to a tensor that is given as out."""
         args, kwargs = self.value(node.args), self.value(node.kwargs)
         if kwargs.pop("out", None) is not None:
-            raise TVMError(f"error: node {node.name}: {name_of(node.target)} writes to a tensor that is given as out\n  needs: no out\n"
+            raise TVMError(f"error: node {node.name}: {self.called(node)} writes to a tensor that is given as out\n  needs: no out\n"
                            "  hint:  use the result")
-        if node.op == "call_function":
-            if name_of(node.target) in self.custom:
-                return self.custom[name_of(node.target)](node, self)
-            own = self.functions.get(node.target)
-            if own:
-                return own(self.bb, self.values, node)
-            return self.emit(_called(self._known(FUNCTIONS, name_of(node.target), "function", node), node, self, *args, **kwargs))
-        if node.op == "call_method":
-            if node.target in self.custom:
-                return self.custom[node.target](node)
-            return self.emit(_called(self._known(METHODS, node.target, "method", node), node, self, *args, **kwargs))
-        raise TVMError(f"error: node {node.name}: no node is of the kind {node.op}\n  needs: a graph of torch.fx")
-
-    def _module(self, node):
-        module = self.named[node.target]
-        if type(module) in self.custom:
-            return self.custom[type(module)](node)
-        own = self.modules.get(type(module))
+        own = self.custom_converter(node)
         if own:
-            return own(self.bb, self.values, node, module)
-        convert = self._known(MODULES, type(module).__name__, "module", node)
-        return self.emit(convert(self, module, *self.value(node.args), **self.value(node.kwargs)))
+            return own(node, self) if node.op == "call_function" else own(node)
+        return self.emit(_called(self.converter(node), node, self, *args, **kwargs))
 
-    def _known(self, table, name, what, node):
-        if name in table:
-            return table[name]
-        argument = "call_module_map" if what == "module" else "call_function_map"
-        raise TVMError(f"error: node {node.name}: the {what} {name} has no converter\n  needs: one of {', '.join(sorted(table))}\n"
-                       f"  hint:  give one of your own in {argument}")
-
-    def _result(self, node):
+    def result(self, node):
+        """What the function gives."""
         result = self.value(node.args[0])
         if isinstance(result, (list, tuple)):
             if self.unwraps and len(result) == 1:
@@ -157,6 +116,73 @@ class _Reader:
                 if self.no_bind:
                     return result
         return self.bb.emit_output(result)
+
+
+class _Traced(Reader):
+    """A graph that torch.fx traced, with the modules that it calls."""
+
+    def __init__(self, model, info, keeps_params, unwraps, no_bind, functions, modules, custom):
+        super().__init__(model.graph, dict(model.named_modules()), keeps_params, unwraps, no_bind, custom)
+        self.model, self.info, self.functions, self.modules = model, info, functions, modules
+
+    def inputs(self):
+        """The inputs, by input_info. Errors: one has none."""
+        holders = [n for n in self.graph.nodes if n.op == "placeholder"]
+        if len(holders) > len(self.info):
+            raise TVMError(f"error: {len(holders)} inputs, and input_info for {len(self.info)}: {holders[len(self.info)].name} has none\n"
+                           "  needs: (shape, dtype) of each input, in their order")
+        for i, (holder, (shape, dtype)) in enumerate(zip(holders, self.info)):
+            self.values[holder] = relax.Var(f"inp_{i}", relax.TensorStructInfo(tuple(shape), dtype_of(dtype)))
+        if self.keeps_params:
+            for name, param in self.model.named_parameters():
+                array = array_of(param)
+                self.params[name] = (relax.Var(name.replace(".", "_"), relax.TensorStructInfo(array.shape, str(array.dtype))), array)
+            self._by_identity = {id(param): self.params[name][0] for name, param in self.model.named_parameters()}
+        return [self.values[h] for h in holders]
+
+    def param(self, tensor):
+        """A weight as a value: a constant, or the parameter that stands for it."""
+        if tensor is None:
+            return None
+        if self.keeps_params and id(tensor) in self._by_identity:
+            return self._by_identity[id(tensor)]
+        return relax.const(array_of(tensor))
+
+    def convert(self, node):
+        """The value of a node: a weight, or what a module, a function or a method gives."""
+        if node.op == "get_attr":
+            target = self.model
+            for part in node.target.split("."):
+                target = getattr(target, part)
+            return self.param(target)
+        if node.op == "call_module":
+            return self._module(node)
+        if node.op not in ("call_function", "call_method"):
+            raise TVMError(f"error: node {node.name}: no node is of the kind {node.op}\n  needs: a graph of torch.fx")
+        own = self.functions.get(node.target) if node.op == "call_function" and not self.custom_converter(node) else None
+        return own(self.bb, self.values, node) if own else super().convert(node)
+
+    def converter(self, node):
+        """The converter of a function or a method."""
+        return self._known(FUNCTIONS, "function", node) if node.op == "call_function" else self._known(METHODS, "method", node)
+
+    def _module(self, node):
+        module = self.named[node.target]
+        if type(module) in self.custom:
+            return self.custom[type(module)](node)
+        own = self.modules.get(type(module))
+        if own:
+            return own(self.bb, self.values, node, module)
+        convert = self._known(MODULES, "module", node)
+        return self.emit(convert(self, module, *self.value(node.args), **self.value(node.kwargs)))
+
+    def _known(self, table, what, node):
+        name = type(self.named[node.target]).__name__ if what == "module" else self.called(node)
+        if name in table:
+            return table[name]
+        argument = "call_module_map" if what == "module" else "call_function_map"
+        raise TVMError(f"error: node {node.name}: the {what} {name} has no converter\n  needs: one of {', '.join(sorted(table))}\n"
+                       f"  hint:  give one of your own in {argument}")
 
 
 def _called(convert, node, *args, **kwargs):

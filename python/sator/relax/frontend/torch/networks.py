@@ -131,8 +131,19 @@ def layer_norm(reader, x, normalized_shape, weight=None, bias=None, eps=1e-5):
 
 
 @converter("scaled_dot_product_attention", method=False)
-def _attention(reader, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None):
-    heads_inside = [reader.emit(relax.op.permute_dims(t, [0, 2, 1, 3])) for t in (query, key, value)]
-    mask = {} if attn_mask is None else {"bias": attn_mask}
-    out = relax.op.nn.attention(*heads_inside, causal_mask="TopLeft" if is_causal else None, scale=scale, **mask)
-    return relax.op.permute_dims(reader.emit(out), [0, 2, 1, 3])
+def _attention(reader, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+    """Attention of [batch, heads, positions, features] or [batch, positions, features]; a mask of bool has True where a position is seen."""
+    if enable_gqa:  # each head of keys and values serves several of the queries
+        key, value = (relax.op.repeat(t, int(shape(query)[-3]) // int(shape(t)[-3]), axis=-3) for t in (key, value))
+        key, value = reader.emit(key), reader.emit(value)
+    if attn_mask is not None and dtype(attn_mask) == "bool":
+        seen, hidden = (relax.const(v, dtype(query)) for v in (0.0, float("-inf")))
+        attn_mask = reader.emit(relax.op.where(attn_mask, seen, hidden))
+    has_heads = rank(query) == 4
+    inside = [reader.emit(relax.op.permute_dims(t, [0, 2, 1, 3]) if has_heads else relax.op.expand_dims(t, 2)) for t in (query, key, value)]
+    if attn_mask is not None:
+        attn_mask = reader.emit(relax.op.expand_dims(attn_mask, 1)) if not has_heads and rank(attn_mask) == 3 else attn_mask
+        lead = [1] * (4 - rank(attn_mask))
+        attn_mask = reader.emit(relax.op.reshape(attn_mask, [*lead, *shape(attn_mask)])) if lead else attn_mask
+    out = reader.emit(relax.op.nn.attention(*inside, bias=attn_mask, causal_mask="TopLeft" if is_causal else None, scale=scale))
+    return relax.op.permute_dims(out, [0, 2, 1, 3]) if has_heads else relax.op.squeeze(out, 2)

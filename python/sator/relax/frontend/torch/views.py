@@ -1,17 +1,19 @@
 """Tensors that are changed in place: who else sees the change."""
 from sator.error import TVMError
-from sator.relax.frontend.torch.values import name_of
 
 # Functions and methods whose result lies in the memory of their first argument.
 _VIEWS = {"view", "reshape", "flatten", "permute", "transpose", "swapaxes", "t", "squeeze", "unsqueeze", "expand", "getitem", "chunk", "split", "narrow",
-          "select", "unbind", "unflatten", "detach", "contiguous", "view_as", "Flatten", "Unflatten", "Identity"}
-_OPERATORS = {"iadd", "isub", "imul", "itruediv", "ifloordiv", "iand", "ior", "ixor", "relu_", "elu_", "hardtanh_"}
+          "select", "unbind", "unflatten", "detach", "contiguous", "view_as", "slice", "alias", "expand_as", "reshape_as", "split_with_sizes", "Flatten", "Unflatten", "Identity"}
+_OPERATORS = {"iadd", "isub", "imul", "itruediv", "ifloordiv", "iand", "ior", "ixor"}
+_APART = {"topk", "sort", "max", "min"}  # their results are tensors of their own
+_PURE = {"and_", "or_", "not_", "is_"}  # of Python's module operator
 
 
 class Views:
-    """Which nodes of a graph share their elements, and where each is used last."""
+    """Which nodes of a graph share their elements, and where each is used last. `called`: the name of what a node calls."""
 
-    def __init__(self, nodes):
+    def __init__(self, nodes, called):
+        self._called = called
         self._order, self._last, self._owner = {}, {}, {}
         for at, node in enumerate(nodes):
             self._order[node] = at
@@ -23,11 +25,13 @@ class Views:
         first = node.args[0] if node.args and is_node(node.args[0]) else None
         if first is None:
             return None
-        name = name_of(node.target) if node.op == "call_function" else node.target
+        name = self._called(node)
         module = modules.get(node.target) if node.op == "call_module" else None
-        if not (node.op == "call_method" and name.endswith("_") and not name.endswith("__") or node.op == "call_function" and name in _OPERATORS
+        is_call = node.op in ("call_method", "call_function")
+        if not (is_call and (name.endswith("_") and not name.endswith("__") and name not in _PURE or name in _OPERATORS)
                 or node.kwargs.get("inplace") is True or getattr(module, "inplace", False) is True):
-            if (type(module).__name__ if module is not None else name) in _VIEWS:
+            is_part = not (name == "getitem" and self._called(first) in _APART)
+            if is_part and (type(module).__name__ if module is not None else name) in _VIEWS:
                 self._owner[node] = self._owner.get(first, first)
             return None
         owner, at = self._owner.get(first, first), self._order[node]

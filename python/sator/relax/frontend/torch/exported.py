@@ -1,0 +1,112 @@
+"""Programs of torch.export to graphs of the compiler."""
+import difflib
+
+from sator import relax, tir
+from sator.error import TVMError
+from sator.relax.frontend.torch import aten
+from sator.relax.frontend.torch.fx import Reader
+from sator.relax.frontend.torch.values import array_of, dtype_of, name_of
+
+
+def from_exported_program(exported_program, *, keep_params_as_input=False, unwrap_unit_return_tuple=False, no_bind_return_tuple=False,
+                          custom_convert_map=None, run_ep_decomposition=False):
+    """The module, with one function `main`, of a program of torch.export.
+
+    exported_program    torch.export.export(model.eval(), args), or anything with `graph`, `graph_signature`, `state_dict` and `constants` of that form
+    keep_params_as_input    parameters and buffers become parameters behind the inputs (attribute num_input; relax.frontend.detach_params has their values)
+    custom_convert_map  {"relu.default": f} or {"relu": f}: converters of one's own by the name of an operator, f(node, importer) as from_fx has them
+    run_ep_decomposition    reads exported_program.run_decompositions(): operators of layers as those of the core of ATen
+    Inputs have the names of the model's arguments, and symbolic sizes those that torch.export gives them (s77).
+    Errors: an operator without converter, by its name; an input that is no tensor; a program that changes its buffers or inputs.
+    """
+    if run_ep_decomposition:
+        exported_program = exported_program.run_decompositions()
+    return _Program(exported_program, keep_params_as_input, unwrap_unit_return_tuple, no_bind_return_tuple, dict(custom_convert_map or {})).run()
+
+
+class _Program(Reader):
+    """A graph whose inputs, weights among them, its signature describes."""
+
+    def __init__(self, program, keeps_params, unwraps, no_bind, custom):
+        super().__init__(program.graph, {}, keeps_params, unwraps, no_bind, custom)
+        self.program = program
+        self.specs = {spec.arg.name: spec for spec in program.graph_signature.input_specs}
+        self.sizes = {}
+
+    def called(self, node):
+        """An operator without its overload: "add" of aten.add.Tensor."""
+        parts = str(node.target).split(".")
+        return parts[1] if parts[0] == "aten" and len(parts) > 1 else name_of(node.target)
+
+    def converter(self, node):
+        """The converter of an operator."""
+        found = aten.converter_of(self.called(node))
+        if found is None:
+            near = difflib.get_close_matches(self.called(node), aten.names(), 3)
+            raise TVMError(f"error: node {node.name}: the operator {node.target} has no converter\n  needs: an operator that has one"
+                           f"{', such as ' + ', '.join(near) if near else ''}\n"
+                           "  hint:  give one of your own in custom_convert_map, or read the core of ATen: run_ep_decomposition=True")
+        return found
+
+    def custom_converter(self, node):
+        """The user's own converter, by the name of the operator with or without its overload."""
+        return self.custom.get(str(node.target).removeprefix("aten.")) or self.custom.get(self.called(node))
+
+    def inputs(self):
+        """The inputs of the user, in their order; weights are values from now on."""
+        out = []
+        for node in self.graph.nodes:
+            if node.op != "placeholder":
+                continue
+            kind = self.specs[node.name].kind.name
+            if kind == "USER_INPUT":
+                self.values[node] = self._input(node)
+                if isinstance(self.values[node], relax.Var):
+                    out.append(self.values[node])
+            elif kind in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
+                self._weight(node, self.specs[node.name].target, kind)
+            else:
+                raise TVMError(f"error: the input {node.name} is of the kind {kind}\n  needs: tensors\n  hint:  export a model whose arguments are tensors")
+        return out
+
+    def _input(self, node):
+        argument, tensor = self.specs[node.name].arg, node.meta.get("val")
+        if hasattr(argument, "value"):  # a number or None that the program was made for
+            return argument.value
+        if not hasattr(tensor, "shape"):
+            raise TVMError(f"error: the input {node.name} is a {type(tensor).__name__}\n  needs: a tensor\n  hint:  export a model whose arguments are tensors")
+        return relax.Var(node.name, relax.TensorStructInfo([self._size(d) for d in tensor.shape], dtype_of(tensor.dtype)))
+
+    def _size(self, extent):
+        """An extent: a number, or what torch writes with its symbols."""
+        if isinstance(extent, int):
+            return extent
+        names = [str(s) for s in extent.node.expr.free_symbols]
+        for name in names:
+            self.sizes.setdefault(name, tir.SizeVar(name, "int64"))
+        return eval(str(extent), {"__builtins__": {}}, self.sizes)  # the text of an expression of sympy's, over these names
+
+    def _weight(self, node, target, kind):
+        stored = self.program.state_dict if target in self.program.state_dict else self.program.constants
+        array = array_of(stored[target])
+        if self.keeps_params and kind != "CONSTANT_TENSOR":
+            self.params[target] = (relax.Var(node.name, relax.TensorStructInfo(array.shape, str(array.dtype))), array)
+            self.values[node] = self.params[target][0]
+        elif node.users:
+            self.values[node] = relax.const(array)
+
+    def change(self, changed, node):
+        """Errors: what a call changes outlives the program."""
+        if changed.op == "placeholder":
+            raise TVMError(f"error: node {node.name}: {node.target} changes {self.specs[changed.name].target or changed.name}, which outlives the program\n"
+                           "  needs: a program that changes neither its inputs nor its buffers\n  hint:  export a model that gives the new value as a result")
+        super().change(changed, node)
+
+    def result(self, node):
+        """What the user gets. Errors: the program changes something too."""
+        specs = self.program.graph_signature.output_specs
+        for spec in specs:
+            if spec.kind.name != "USER_OUTPUT":
+                raise TVMError(f"error: the program changes {spec.target} ({spec.kind.name})\n  needs: a program that gives its results alone\n"
+                               "  hint:  export model.eval()")
+        return super().result(node)
