@@ -172,8 +172,10 @@ Bounds BoundsAnalysis::of_cast(const Cast& c) {
   }
   if (c.value->dtype.is_handle()) return bounds_of(c.dtype);
   // What is cast is a value of its own dtype, whatever bounds leave open, as those of a size do.
-  const Bounds value = meet((*this)(c.value), bounds_of(c.value->dtype));
-  return meet(value, bounds_of(c.dtype));
+  const Bounds value = meet((*this)(c.value), bounds_of(c.value->dtype)), all = bounds_of(c.dtype);
+  if (value.min >= all.min && value.max <= all.max) return value;
+  // Signed indices are taken to fit; what is read from memory and unsigned numbers wrap.
+  return c.value->dtype.is_uint() || !is_pure(c.value) ? all : meet(value, all);
 }
 
 Bounds BoundsAnalysis::of_call(const Call& c) {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "codegen/signature.h"
+#include "passes/lower/lower.h"
 #include "relax/nodes.h"
 #include "relax/ops/table.h"
 #include "relax/struct_info.h"
@@ -116,8 +117,20 @@ class FunctionWriter {
       if (at == module_->functions.end()) refuse_missing(*gv);
       all(0);
       if (const tir::PrimFunc* f = at->second.as<tir::PrimFunc>()) {
+        // A number that the program returns is stored in its last parameter.
+        const auto returned = string_attr(f->attrs, passes::kReturnsByStore);
+        Arg cell;
+        if (returned) {
+          cell = out_.new_register();
+          const Arg dtype = out_.constant(runtime::Value(DType::parse(*returned).value()));
+          out_.call(out_.builtin("vm.builtin.alloc_scalar"), std::vector{dtype}, cell);
+          args.push_back(cell);
+        }
         out_.call(out_.kernel(gv->name, kernel_signature(*f)), args, {}, where);
-        return {};
+        if (!returned) return {};
+        const Arg number = out_.new_register();
+        out_.call(out_.builtin("vm.builtin.read_scalar"), std::vector{cell}, number);
+        return number;
       }
       return run(out_.vm_function(gv->name));
     }

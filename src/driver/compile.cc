@@ -155,6 +155,14 @@ ModuleRef to_schedules(ModuleRef module, const CompileOptions& options, const ru
   return out;
 }
 
+/// Kernels return nothing: a number that one returns becomes a parameter, which vm_codegen gives it.
+static ModuleRef with_returns_stored(const ModuleRef& module) {
+  std::map<std::string, Func> functions = module->functions;
+  for (auto& [name, func] : functions)
+    if (const tir::PrimFuncRef f = cast<tir::PrimFunc>(func)) func = passes::return_by_store(f, {});
+  return functions == module->functions ? module : make<Module>(functions, module->attrs, module->global_infos);
+}
+
 Compiled compile(ModuleRef module, const CompileOptions& options) {
   const passes::PassContext ctx = context_of(options);
   const Backend& backend = backend_of(options.target);
@@ -189,7 +197,7 @@ Compiled compile(ModuleRef module, const CompileOptions& options) {
     if (of_best) of_best("ApplyDefaultSchedule", l.scheduled);
     for (const Phase& phase : backend.phases)
       if (phase.number > kSchedulePhase) l.final = run_phase(phase, l.final, ctx, of_best);
-    l.final = with_phases_of_lowering(l.final, options);
+    l.final = with_returns_stored(with_phases_of_lowering(l.final, options));
     out.levels.push_back(std::move(l));
   }
   out.scheduled = out.levels.front().scheduled;

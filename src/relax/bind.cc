@@ -191,16 +191,19 @@ FuncRef bind_params(const FuncRef& f, const NamedValues& values, BlockBuilder& b
 
 FuncRef bind_sizes(const FuncRef& f, const NamedValues& values, BlockBuilder& builder) {
   VarMap sizes;
+  // The function's sizes and those of the values; others are of functions that it calls, or of a match_cast.
+  std::vector<VarRef> needed = defined_sizes(*f);
   for (const auto& [size, node] : resolved<VarRef>(values, defined_sizes(*f), "symbolic size")) {
     Expr value = cast<ExprNode>(node);
     if (!value) fail({.what = text(size->name, " is bound to no number"), .needs = "an integer", .hint = "give one"});
     sizes.emplace(size, cast_to(size->dtype, value));
+    for (const VarRef& v : vars_in(value)) needed.push_back(v);
   }
   if (sizes.empty()) return f;
   FuncRef out = with_values(f, {}, sizes);
-  std::vector<VarRef> defined = defined_sizes(*out);
+  const std::vector<VarRef> defined = defined_sizes(*out);
   for (const VarRef& v : vars_in(out)) {
-    if (std::ranges::find(defined, v) != defined.end()) continue;
+    if (std::ranges::count(defined, v) > 0 || std::ranges::count(needed, v) == 0) continue;
     fail({.what = text("the symbolic size ", v->name, " has no definition"),
           .needs = "sizes that a parameter has as an extent of its own",
           .hint = "bind the other sizes to expressions that define it"});

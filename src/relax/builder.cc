@@ -398,7 +398,7 @@ BindingBlockRef BlockBuilder::normalize_block(const BindingBlock& block) {
   begin_block(block.is_dataflow);
   for (const Binding& binding : block.bindings) {
     if (const MatchCast* m = binding.as<MatchCast>()) {
-      RExpr value = normalize(m->value);
+      RExpr value = argument(m->value);
       emit_binding(value == m->value ? binding : (bind_match_cast(m->var, value, m->sinfo)));
     } else {
       const VarBinding& b = *binding.as<VarBinding>();

@@ -315,7 +315,17 @@ class FunctionBuilder {
     Expr loaded = transform(e, [&](const TensorLoad& load) -> NodeRef {
       return sator::load(buffer_of(Tensor(load.stage, load.output)), load.indices);
     });
-    return arith_.simplify(substitute(loaded, iterators));
+    return simplified(substitute(loaded, iterators));
+  }
+  /// Integers that memory holds wrap around, and the simplifier takes it that none does: what reads some is left as it is written.
+  Expr simplified(const Expr& e) {
+    bool reads_integers = false;
+    walk(e, [&](const BufferLoad& load) { reads_integers |= load.dtype.is_integer(); });
+    if (!reads_integers) return arith_.simplify(e);
+    return cast<ExprNode>(e->info().map_children(*e, [&](const NodeRef& child) -> NodeRef {
+      const Expr part = cast<ExprNode>(child);
+      return part ? NodeRef(simplified(part)) : child;
+    }));
   }
   RangeRef simplified(const RangeRef& r) { return make<Range>(arith_.simplify(r->min), arith_.simplify(r->extent)); }
 

@@ -1,4 +1,5 @@
 #include "passes/graph/graph.h"
+#include "relax/ops/table.h"
 #include "relax/rewrite.h"
 #include "tir/copy.h"
 #include "tir/nodes.h"
@@ -21,10 +22,15 @@ class PrimValues final : public GraphRewriter {
       return condition == branch->condition ? value : RExpr(with(*branch, &If::condition, condition));
     }
     const RCall* call = value.as<RCall>();
-    if (!call) return value;
+    if (!call || takes_written_scalars(*call)) return value;
     std::vector<RExpr> args;
     for (const RExpr& a : call->args) args.push_back(computed(a, true));
     return args == call->args ? value : RExpr(with(*call, &RCall::args, std::move(args)));
+  }
+
+  /// The scalars of an op that becomes a tensor program are part of its formula, and say its shape: the program computes them.
+  static bool takes_written_scalars(const RCall& call) {
+    return call.op.as<Op>() && op_named(op_name(ref(call))).has_formula();
   }
 
   /// A scalar that takes a computation, as a call of a host function that does it.

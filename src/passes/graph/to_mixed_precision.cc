@@ -345,7 +345,7 @@ class MixedPrecision final : public GraphRewriter {
         break;
       }
     }
-    return back.empty() ? value : RExpr(replaced(value, back));
+    return back.empty() ? value : with_present_tuples(RExpr(replaced(value, back)));
   }
 
   bool all_half(const std::vector<RExpr>& args) const {

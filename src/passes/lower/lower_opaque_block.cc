@@ -1,4 +1,6 @@
 // Blocks go: a predicate becomes an `if`, owned buffers become allocations, loops of one iteration without annotations become their body.
+#include <algorithm>
+
 #include "arith/analyzer.h"
 #include "passes/lower/lower.h"
 
@@ -31,6 +33,12 @@ std::vector<Expr> allocated_extents(const Buffer& b) {
   return out;
 }
 
+bool reads_memory(const Expr& e) {
+  bool found = false;
+  walk(e, [&](const BufferLoad&) { found = true; });
+  return found;
+}
+
 Stmt lowered(const BlockRealize& realize) {
   const Block& block = *realize.block;
   if (!block.iter_vars.empty()) internal_error("lower_opaque_block: a block has iterators");
@@ -40,11 +48,18 @@ Stmt lowered(const BlockRealize& realize) {
   for (auto at = block.annotations.rbegin(); at != block.annotations.rend(); ++at) {
     if (is_pragma(at->first)) body = make<AttrStmt>(subject, at->first, annotation_value(at->second), body);
   }
+  // A size that is read from memory is read where the predicate holds: elsewhere it may lie outside of what it is read from.
+  auto allocate = [&](bool is_read) {
+    for (size_t i = block.alloc_buffers.size(); i-- > 0;) {
+      const BufferRef& b = block.alloc_buffers[i];
+      const std::vector<Expr> extents = allocated_extents(*b);
+      if (std::ranges::any_of(extents, reads_memory) != is_read) continue;
+      body = make<Allocate>(b->data, b->dtype, extents, bool_imm(true), Attrs{}, make<DeclBuffer>(b, body));
+    }
+  };
+  allocate(true);
   if (realize.predicate && !is_one(realize.predicate)) body = make<IfThenElse>(realize.predicate, body, Stmt());
-  for (size_t i = block.alloc_buffers.size(); i-- > 0;) {
-    const BufferRef& b = block.alloc_buffers[i];
-    body = make<Allocate>(b->data, b->dtype, allocated_extents(*b), bool_imm(true), Attrs{}, make<DeclBuffer>(b, body));
-  }
+  allocate(false);
   return body;
 }
 

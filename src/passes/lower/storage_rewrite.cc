@@ -1,5 +1,5 @@
-// Allocations move out of their loops, to the start of the function or of the outermost parallel loop or thread axis around
-// them, and those that are not needed at the same time share memory.
+// Allocations move out of their loops, to the start of the function or of the outermost parallel loop or thread axis, or the innermost
+// virtual thread, around them, and those that are not needed at the same time share memory.
 //   B = alloc(16); C = alloc(16); for i: B[i] = A[i]; for i: C[i] = B[i] * 2; ...   =>   C lies in B's memory
 // A buffer is needed from the first to the last statement, of the list in which it is allocated, that touches it. Where one
 // statement ends one buffer and begins another, both share memory if every element is read where it is overwritten.
@@ -43,6 +43,14 @@ struct MemoryPiece {
 
 bool is_thread_axis(const AttrStmt& n) { return n.key == "thread_extent" || n.key == "virtual_thread"; }
 
+/// Virtual threads have memory of their own each, for they run one statement after the other in turns.
+bool is_virtual_thread(const StmtNode& stmt) {
+  if (const For* n = stmt.as<For>()) return n->kind == LoopKind::thread_binding && n->thread.starts_with("vthread");
+  const AttrStmt* n = stmt.as<AttrStmt>();
+  const ThreadAxis* axis = n && is_thread_axis(*n) && n->node ? n->node.as<ThreadAxis>() : nullptr;
+  return n && (n->key == "virtual_thread" || (axis && axis->tag.starts_with("vthread")));
+}
+
 /// The allocations of a function and where they are used.
 class BufferLifetimes {
  public:
@@ -70,7 +78,7 @@ class BufferLifetimes {
       inner_.insert(n->var.get());
       leaf(stmt.get(), n->value);
       visit(n->body);
-    } else if (const AttrStmt* n = stmt.as<AttrStmt>(); n && (!is_thread_axis(*n) || attach_)) {
+    } else if (const AttrStmt* n = stmt.as<AttrStmt>(); n && (!is_thread_axis(*n) || (attach_ && !is_virtual_thread(*n)))) {
       if (const ThreadAxis* axis = n->node ? n->node.as<ThreadAxis>() : nullptr) inner_.insert(axis->var.get());
       visit(n->body);
     } else if (stmt.as<BufferStore>() || stmt.as<Evaluate>()) {
@@ -96,14 +104,16 @@ class BufferLifetimes {
     const For* loop = stmt.as<For>();
     const AttrStmt* axis = stmt.as<AttrStmt>();
     const bool begins =
-        !attach_ && (axis || (loop && (loop->kind == LoopKind::parallel || loop->kind == LoopKind::thread_binding)));
+        is_virtual_thread(*stmt) ||
+        (!attach_ && (axis || (loop && (loop->kind == LoopKind::parallel || loop->kind == LoopKind::thread_binding))));
+    const StmtNode* outer = attach_;
     if (begins) attach_ = stmt.get();
     if (loop) inner_.insert(loop->var.get());
     stmt->info().each_child(*stmt, [&](const NodeRef& child) {
       const StmtNode* s = child->as<StmtNode>();
       s ? visit(ref(*s)) : touch(child);
     });
-    if (begins) attach_ = nullptr;
+    attach_ = outer;
     open_.pop_back();
     place->end = ++time_;
   }

@@ -229,7 +229,7 @@ Tensor compute_dynamic_strided_slice(const Tensor& x, const Tensor& begin, const
     Indices at;
     for (size_t d = 0; d < i.size(); ++d) {
       Indices k{dim(static_cast<int64_t>(d))};
-      at.push_back(i[d] * strides(k) + min(begin(k), x.shape()[d] - 1));
+      at.push_back(min(begin(k), x.shape()[d] - 1) + i[d] * strides(k));
     }
     return at;
   });
@@ -242,13 +242,13 @@ Tensor compute_slice_shape(const Tensor& x, const Tensor& begin, const Tensor& e
         Expr extent = dim(-1), stride = strides(i);
         for (size_t d = 0; d < x.shape().size(); ++d)
           extent = select(eq(i[0], dim(static_cast<int64_t>(d))), x.shape()[d], extent);
-        Expr backwards = lt(stride, dim(0));
-        auto position = [&](Expr index) {
-          index = select(lt(index, dim(0)), index + extent, index);
-          return min(max(index, select(backwards, dim(-1), dim(0))), select(backwards, extent - 1, extent));
+        auto position = [&](const Expr& index, int64_t least, const Expr& most) {
+          return min(max(select(lt(index, dim(0)), index + extent, index), dim(least)), most);
         };
-        Expr from = position(begin(i)), to = position(end(i));
-        return select(backwards, ceildiv(from - to, stride * -1), ceildiv(to - from, stride));
+        const Expr from = begin(i), to = end(i), last = extent - 1;
+        Expr backwards = floordiv(position(from, -1, last) - position(to, -1, last) - stride - 1, stride * -1);
+        Expr forwards = floordiv(position(to, 0, extent) + stride - position(from, 0, extent) - 1, stride);
+        return select(lt(stride, dim(0)), backwards, forwards);
       });
 }
 

@@ -32,6 +32,8 @@ Value check_func_info(VirtualMachine&, const Args&);        // (value, context)
 // Memory (memory.cc).
 Value alloc_storage(VirtualMachine&, const Args&);  // (shape, device, dtype, scope) -> storage
 Value alloc_tensor(VirtualMachine&, const Args&);   // (storage, byte offset, shape, dtype) -> tensor
+Value alloc_scalar(VirtualMachine&, const Args&);   // dtype -> tensor of one element
+Value read_scalar(VirtualMachine&, const Args&);    // tensor of one element -> integer or float
 Value null_value(VirtualMachine&, const Args&);     // ([anything]) -> nothing
 Value reshape(VirtualMachine&, const Args&);        // (tensor, shape) -> tensor
 Value view(VirtualMachine&, const Args&);           // (tensor, shape|(), dtype|(), bytes|()) -> tensor

@@ -26,6 +26,8 @@ constexpr Builtin kBuiltins[] = {
 
     {"vm.builtin.alloc_storage", 4, 4, builtin::alloc_storage, "bytes from the machine's pool"},
     {"vm.builtin.alloc_tensor", 4, 4, builtin::alloc_tensor, "a tensor inside a storage"},
+    {"vm.builtin.alloc_scalar", 1, 1, builtin::alloc_scalar, "a tensor of one element, for what a kernel returns"},
+    {"vm.builtin.read_scalar", 1, 1, builtin::read_scalar, "the number in a tensor of one element"},
     {"vm.builtin.null_value", 0, 0, builtin::null_value, "nothing: written over a register, it drops what was there"},
     {"vm.builtin.kill_object", 1, 1, builtin::null_value, "nothing: to be written over the register of its argument"},
     {"vm.builtin.reshape", 2, 2, builtin::reshape, "the same elements under another shape"},
