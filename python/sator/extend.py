@@ -79,6 +79,10 @@ def _plain_constructor(cls, core, text):
             given.update(_with_buffers_as_parameters(core, given))
         if cls is core.relax.Constant and given["sinfo"] is None:
             given["sinfo"] = core.constant(core.share(given["data"])).struct_info
+        if cls is core.relax.SeqExpr and given["sinfo"] is None and isinstance(given["body"], core.RelaxExpr):
+            given["sinfo"] = given["body"].struct_info
+        if cls is core.relax.Function:
+            given["ret"] = _result_of(core, given["body"], given["ret"])
         dtype_rules.check(core, cls, given)
         core.Object.__init__(self, core.make(cls, [_made(core, cls, f, given[f]) for f in cls._fields]))
 
@@ -105,6 +109,15 @@ def _with_buffers_as_parameters(core, given):
         if params[-1] is not p:
             buffers[params[-1]] = p
     return {"params": params, "buffer_map": buffers}
+
+
+def _result_of(core, body, stated):
+    """What a function gives: what is known of its body, where that is finer than what is stated. Errors: nothing is known of either."""
+    known = body.struct_info
+    if known is None and stated is None:
+        raise ValueError("a Function without ret_struct_info, of a body of which nothing is known\n  needs: ret_struct_info, or a body in normal form\n"
+                         "  hint:  sator.relax.BlockBuilder makes one: bb.function(...), bb.normalize(expr)")
+    return stated if known is None or stated is not None and not stated.is_base_of(known) else known
 
 
 def _made(core, cls, field, value):

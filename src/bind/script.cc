@@ -284,6 +284,7 @@ void add_script(nb::module_& m) {
       nb::arg("captured").none() = nb::none(),
       "The value of one expression of T or R.");
   m.def("script_names", tir::language_names, "The names that T has, without dtypes.");
+  m.def("graph_names", relax::graph_names, "The names that R has.");
 }
 
 }  // namespace sator::bind

@@ -20,5 +20,7 @@ Func parse_function(std::string text, std::string name = "");
 /// The value of an attribute: a number, True, False, a text, a list, a dictionary, or an expression of R or T; null for None.
 /// Errors: as above.
 NodeRef parse_attribute(std::string text, std::string name = "");
+/// Every name that R has, in order: "Tensor", "add", "nn.relu".
+std::vector<std::string> graph_names();
 
 }  // namespace sator::relax

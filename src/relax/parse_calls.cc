@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <unordered_map>
 
 #include "base/float16.h"
@@ -750,11 +751,12 @@ GraphFunction find_graph_function(std::string_view name) {
   return nullptr;
 }
 
-std::vector<std::string> graph_function_names() {
-  std::vector<std::string> names;
+std::vector<std::string> graph_names() {
+  std::set<std::string> names;
   for (const auto* table : {&functions(), &distributed_functions()})
-    for (const auto& [name, fn] : *table) names.emplace_back(name);
-  return names;
+    for (const auto& [name, fn] : *table) names.emplace(name);
+  for (const OpDef& op : op_table()) names.insert(op.name);
+  return {names.begin(), names.end()};
 }
 
 }  // namespace sator::relax

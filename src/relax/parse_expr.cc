@@ -357,9 +357,7 @@ tir::Value GraphEvaluator::call_language(const std::string& name, const Expressi
   // What the surroundings call `relax` may have more: relax.Call(...), relax.Var(...).
   if (name.starts_with("R."))
     if (const tir::HostObjectRef h = host_member("relax." + rest)) return call_host(*h, call);
-  std::vector<std::string> names = graph_function_names();
-  for (const OpDef& op : op_table()) names.push_back(op.name);
-  auto near = nearest_names(rest, names);
+  auto near = nearest_names(rest, graph_names());
   fail(call.place,
        {.what = text(name, " is not part of the language of graphs"),
         .needs = "an op, or a name that R offers",

@@ -74,7 +74,6 @@ class GraphEvaluator : public tir::Evaluator {
 /// R.<name>(...) that is more than a row of the table of ops; null where there is none.
 using GraphFunction = tir::Value (*)(GraphEvaluator&, const script::Expression& call);
 GraphFunction find_graph_function(std::string_view name);
-std::vector<std::string> graph_function_names();
 /// The rows for tensors on several devices (parse_distributed.cc).
 const std::unordered_map<std::string_view, GraphFunction>& distributed_functions();
 

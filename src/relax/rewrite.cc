@@ -64,7 +64,8 @@ void GraphRewriter::binding(const Binding& b) {
     if (!is_leaf(m->value) && !m->value.as<Tuple>()) {  // a call gets a variable, so that it is rewritten as others are
       std::string name = builder_.fresh_name(builder_.in_dataflow() ? "lv" : "gv");
       const StructInfo& sinfo = m->value->sinfo;
-      RVarRef held = builder_.in_dataflow() ? make_dataflow_var(std::move(name), sinfo) : make_rvar(std::move(name), sinfo);
+      RVarRef held =
+          builder_.in_dataflow() ? make_dataflow_var(std::move(name), sinfo) : make_rvar(std::move(name), sinfo);
       binding(bind_value(held, m->value));
       binding(bind_match_cast(m->var, held, m->sinfo));
       return;

@@ -1,5 +1,6 @@
 // What rules ask of a function: which blocks it has, and which of them is a product.
 #include <algorithm>
+#include <set>
 
 #include "rules/rule.h"
 #include "schedule/analysis.h"
@@ -10,7 +11,26 @@ namespace sator::rules {
 using namespace schedule;
 using namespace tir;
 
-Schedule named_schedule(const PrimFuncRef& f, const std::string& name) {
+namespace {
+
+/// The function whose root has a name that no other block has: by it the steps of a rule begin.
+PrimFuncRef with_unique_root(const PrimFuncRef& f) {
+  const BlockRealizeRef root = root_of(*f);
+  if (!root) return f;
+  std::set<std::string> others;
+  walk(root->block->body, [&](const Block& b) { others.insert(b.name->text); });
+  const std::string& own = root->block->name->text;
+  if (!others.contains(own)) return f;
+  std::string name;
+  for (int i = 1; name.empty() || others.contains(name); ++i) name = text(own, "_", i);
+  const BlockRef block = with(root->block, &Block::name, block_name(name));
+  return with(f, &PrimFunc::body, Stmt(with(root, &BlockRealize::block, block)));
+}
+
+}  // namespace
+
+Schedule named_schedule(const PrimFuncRef& given, const std::string& name) {
+  const PrimFuncRef f = with_unique_root(given);
   Schedule s(f, name);
   s.work_on(name);
   // The root of a function that is one opaque statement has the statement's name.

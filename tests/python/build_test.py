@@ -587,6 +587,95 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
         with self.assertRaisesRegex(sator.TVMError, "meta_schedule.runner: schedules are not searched"):
             from sator.meta_schedule.runner import LocalRunner  # noqa: F401
 
+    def test_formulas_over_integers_of_memory_wrap(self):
+        """What is read may be any number of its dtype: a formula is not simplified as if it were an index."""
+        big = np.array([3, 2**31 - 1, 2**30 + 7, 2**31 - 5, 2**32 - 1, 70000], "uint64")
+        three, four = tir.const(3, "int32"), tir.const(4, "int32")
+        for dtype, formula, expected in (
+                ("uint32", lambda x: tir.max(x.astype("int32"), 1), lambda a: np.maximum(a.astype("int32"), 1)),
+                ("uint64", lambda x: tir.Select(x.astype("int64") < 0, three, four), lambda a: np.where(a.astype("int64") < 0, 3, 4)),
+                ("int64", lambda x: tir.Select(x.astype("int32") < 0, three, four), lambda a: np.where(a.astype("int32") < 0, 3, 4)),
+                ("uint16", lambda x: tir.Select(x.astype("int8") < 0, three, four), lambda a: np.where(a.astype("int8") < 0, 3, 4)),
+                ("int32", lambda x: tir.FloorMod(x * 3, three), lambda a: (a * np.int32(3)) % 3),
+                ("int32", lambda x: tir.Select(x + 1 > x, three, four), lambda a: np.where(a + np.int32(1) > a, 3, 4)),
+                ("int32", lambda x: tir.FloorDiv(x * 4, four), lambda a: (a * np.int32(4)) // 4),
+                ("int32", lambda x: ((x + 1).astype("int64") - x.astype("int64")).astype("int32"),
+                 lambda a: ((a + np.int32(1)).astype("int64") - a).astype("int32"))):
+            a = big.astype(dtype)
+            A = te.placeholder((6,), dtype, name="A")
+            O = te.compute((6,), lambda i: formula(A[i]), name="O")  # noqa: B023
+            out = np.zeros(6, "int32")
+            sator.build(te.create_prim_func([A, O]))(a, out)
+            with self.subTest(dtype=dtype, formula=te.create_prim_func([A, O])), np.errstate(all="ignore"):
+                np.testing.assert_array_equal(out, expected(a).astype("int32"))
+
+    def test_a_block_that_is_called_as_the_root(self):
+        @I.ir_module
+        class Reversed:
+            @T.prim_func
+            def rev(a: T.Buffer((4,), "float32"), o: T.Buffer((4,), "float32")):
+                cur = T.alloc_buffer((1,), "int64")
+                with T.block("root"):
+                    T.reads(a[0:4])
+                    T.writes(o[0:4])
+                    cur[0] = T.int64(3)
+                    for t in range(4):
+                        o[t] = a[cur[0]]
+                        cur[0] = cur[0] - T.int64(1)
+
+            @R.function
+            def main(a: R.Tensor((4,), "float32")):
+                cls = Reversed
+                return R.call_tir(cls.rev, (a,), out_sinfo=R.Tensor((4,), "float32"))
+
+        a = np.arange(4, dtype="float32")
+        np.testing.assert_array_equal(relax.VirtualMachine(relax.build(Reversed))["main"](a).numpy(), a[::-1])
+
+    def test_functions_made_of_their_parts_give_what_their_body_does(self):
+        x, y = relax.Var("x", R.Tensor((2, 3), "float32")), relax.Var("y", R.Tensor((2, 3), "float32"))
+        body = relax.SeqExpr([relax.BindingBlock([relax.VarBinding(y, relax.BlockBuilder().normalize(relax.op.add(x, x)))])], y)
+        for stated in (None, R.Object(), R.Tensor(ndim=2, dtype="float32")):
+            f = relax.Function([x], body, stated)
+            self.assertEqual(f.ret_struct_info, x.struct_info)
+        program = relax.build(sator.IRModule({"main": f}))
+        np.testing.assert_array_equal(relax.VirtualMachine(program)["main"](np.ones((2, 3), "float32")).numpy(), np.full((2, 3), 2))
+        with self.assertRaisesRegex(ValueError, "without ret_struct_info, of a body of which nothing is known"):
+            v = relax.Var("v")
+            relax.Function([v], relax.SeqExpr([], v))
+
+    def test_graphs_use_what_programs_return(self):
+        @I.ir_module
+        class Scalars:
+            @T.prim_func(private=True)
+            def area(p: T.int64, q: T.int64) -> T.int64:
+                return p * q
+
+            @T.prim_func(private=True)
+            def half(p: T.int64) -> T.float32:
+                return T.Cast("float32", p) / T.float32(2)
+
+            @R.function
+            def main(x: R.Tensor(("p", "q"), "float32")):
+                p, q = T.int64(), T.int64()
+                cls = Scalars
+                n: R.Prim("int64") = cls.area(R.prim_value(p), R.prim_value(q))
+                h: R.Prim("float32") = cls.half(R.prim_value(p))
+                return n, h
+
+        vm = relax.VirtualMachine(relax.build(Scalars))
+        self.assertEqual([vm["main"](np.zeros(s, "float32"))[i] for s in ((2, 3), (5, 1)) for i in (0, 1)], [6, 1.0, 5, 2.5])
+
+    def test_ops_that_there_are_not(self):
+        self.assertEqual([hasattr(relax.op, n) for n in ("linear", "linearr", "call_tir", "nn", "unique")], [True, False, True, True, True])
+        self.assertEqual([hasattr(relax.op.nn, n) for n in ("relu", "linear")], [True, False])
+        self.assertFalse(hasattr(relax.op.memory, "ensure_zero_offset"))
+
+    def test_walks_see_statements_and_expressions(self):
+        seen = []
+        tir.stmt_functor.post_order_visit(Layer["mm"].body, seen.append)
+        self.assertEqual([n for n in seen if not isinstance(n, (tir.Stmt, tir.PrimExpr))], [])
+        self.assertIsInstance(seen[-1], tir.BlockRealize)
+
     def test_options_by_position_and_name(self):
         by_name, by_position = relax.transform.ConvertToDataflow(min_size=1), relax.transform.ConvertToDataflow(1)
         self.assertEqual(by_name(Layer).script(), by_position(Layer).script())

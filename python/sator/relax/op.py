@@ -21,6 +21,8 @@ class Space:
         if name.startswith("__"):
             raise AttributeError(name)
         value = _named(f"{self._prefix}.{name}")
+        if value is None:
+            raise paths.missing(f"{__name__}.{self._prefix}", name, dir(self))
         setattr(self, name, value)
         return value
 
@@ -40,6 +42,9 @@ def _argument(value):
 
 
 def _named(path):
+    """The op or the ops of a name, or None where R has none."""
+    if path not in _SIGNATURES and not any(n == path or n.startswith(path + ".") for n in _core.graph_names()):
+        return None
     if path not in _SIGNATURES and any(n.startswith(path + ".") for n in _SIGNATURES):
         return Space(path)
     call = Name("R." + path)
@@ -73,6 +78,8 @@ def __getattr__(name):
     value = None if name in _SIGNATURES else paths.submodule(__name__, name)
     if value is None:
         value = _named(name)
+    if value is None:
+        raise paths.missing(__name__, name, __dir__())
     setattr(sys.modules[__name__], name, value)
     return value
 

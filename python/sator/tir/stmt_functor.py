@@ -3,15 +3,16 @@ from sator import _core
 
 
 def post_order_visit(stmt, fvisit):
-    """Calls `fvisit` for every node of a statement or expression, children first, each once."""
+    """Calls `fvisit` for every statement and expression of one, parts first, each once; what buffers are made of is not visited."""
     if not isinstance(stmt, _core.Object):
         raise TypeError(f"post_order_visit: {stmt!r} is a {type(stmt).__name__}\n  needs: a part of a program")
     seen, stack = set(), [(stmt, False)]
     while stack:
         part, is_done = stack.pop()
         if is_done:
-            fvisit(part)
-        elif part.handle() not in seen:
+            if isinstance(part, (_core.Stmt, _core.PrimExpr)):
+                fvisit(part)
+        elif part.handle() not in seen and not (isinstance(part, _core.tir.Buffer) and part is not stmt):
             seen.add(part.handle())
             stack.append((part, True))
             stack.extend((child, False) for child in reversed(_core.children(part)))

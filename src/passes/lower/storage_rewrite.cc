@@ -78,7 +78,8 @@ class BufferLifetimes {
       inner_.insert(n->var.get());
       leaf(stmt.get(), n->value);
       visit(n->body);
-    } else if (const AttrStmt* n = stmt.as<AttrStmt>(); n && (!is_thread_axis(*n) || (attach_ && !is_virtual_thread(*n)))) {
+    } else if (const AttrStmt* n = stmt.as<AttrStmt>();
+               n && (!is_thread_axis(*n) || (attach_ && !is_virtual_thread(*n)))) {
       if (const ThreadAxis* axis = n->node ? n->node.as<ThreadAxis>() : nullptr) inner_.insert(axis->var.get());
       visit(n->body);
     } else if (stmt.as<BufferStore>() || stmt.as<Evaluate>()) {
