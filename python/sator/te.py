@@ -32,8 +32,8 @@ class Operation:
 
     @property
     def name(self):
-        """The name of its first tensor."""
-        return self._tensor.name
+        """What it is called; its tensors add .v0, .v1 where there are several."""
+        return self._tensor._operation_name()
 
     @property
     def tag(self):

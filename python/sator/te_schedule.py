@@ -13,7 +13,7 @@ class Schedule:
         self._events = []  # what makes stages: taken first, in this order
 
     def __getitem__(self, tensor):
-        tensor = _tensor_of(tensor)
+        tensor = _first_of(_tensor_of(tensor))
         return self._stages.setdefault(tensor, Stage(tensor))
 
     @property
@@ -34,6 +34,9 @@ class Schedule:
         Errors: UseError where `tensor` has steps already: its formula, with its reduction, becomes the new one's.
         """
         stage = self[tensor]
+        if len(_results_with(stage._tensor)) > 1:
+            raise UseError(f"cache_write({stage._tensor.name}): one reduction computes {stage.op.num_outputs} tensors\n  needs: a tensor that is computed alone\n"
+                           "  hint:  cache_read, for what reads it")
         if stage._steps or stage._place:
             raise UseError(f"cache_write({stage._tensor.name}) after other steps of it\n  needs: the tensor as it was made\n"
                             "  hint:  cache_write first, then steps on both")
@@ -56,14 +59,15 @@ class Schedule:
         Errors: ScheduleError, when the program is made, where one of them does not read it.
         """
         tensor = _tensor_of(tensor)
-        readers = [_tensor_of(r) for r in (readers if isinstance(readers, (list, tuple)) else [readers])]
+        readers = [_first_of(_tensor_of(r)) for r in (readers if isinstance(readers, (list, tuple)) else [readers])]
         if not readers:
             raise UseError(f"cache_read({tensor.name}) for no reader\n  needs: at least one")
         made = StageTensor(f"{tensor.name}.{scope}", tensor.shape, tensor.dtype, [Axis(f"ax{i}") for i in range(len(tensor.shape))])
 
         def take(sch, blocks):
             named = [blocks[r] for r in readers]
-            buffer = sch.get(blocks[tensor]).writes[0].buffer if tensor in blocks else self._given[tensor]
+            first, results = _first_of(tensor), _results_with(tensor)
+            buffer = sch.get(blocks[first]).writes[results.index(tensor)].buffer if first in blocks else self._given[tensor]
             reads = [r.buffer.same_as(buffer) for r in sch.get(named[0]).reads]
             if True not in reads:
                 raise UseError(f"cache_read: {readers[0].name} does not read {tensor.name}\n  needs: readers of the tensor")
@@ -74,6 +78,8 @@ class Schedule:
 
     def rfactor(self, tensor, axis, factor_axis=0):
         """A tensor of the partial results of a reduction, one for each iteration of a loop of it; the old tensor reduces these.
+
+        Of a reduction with several results it gives as many tensors, which one statement computes.
 
         axis          the loop: a reduce axis, or what a split of one gave
         factor_axis   where the new tensor has the dimension of the loop
@@ -97,7 +103,10 @@ class Schedule:
         all_axes.insert(factor_axis if factor_axis >= 0 else len(own) + 1 + factor_axis, lane)
         shape = list(tensor.shape)
         shape.insert(all_axes.index(lane), stage._extent(axis))
-        made = StageTensor(f"{tensor.name}.rf", shape, tensor.dtype, all_axes, partial)
+        all_made = [StageTensor(f"{t.name}.rf", shape, t.dtype, all_axes, partial) for t in _results_with(tensor)]
+        made = all_made[0]
+        for other in all_made[1:]:
+            other.first = made
         stage._op, stage._steps = StageOp(tensor, old.axis, [Axis(name_of(axis))]), []
         of_leaf = dict(zip(map(key_of, [*old.axis, *rest, axis]), [*own, *partial, lane]))
 
@@ -114,7 +123,7 @@ class Schedule:
             self[made]._block_axes = [a for _, a in order]
 
         self._events.append(take)
-        return made
+        return made if len(all_made) == 1 else all_made
 
     # The tensor program.
 
@@ -222,12 +231,24 @@ def _tensor_of(tensor):
     return tensor
 
 
+def _results_with(tensor):
+    """The tensors that one statement computes with this one: the results of its reduction, else itself."""
+    op = tensor.op
+    is_one = isinstance(tensor, _core.Tensor) and op.num_outputs > 1 and op.reduce_axis
+    return [op.output(i) for i in range(op.num_outputs)] if is_one else [tensor]
+
+
+def _first_of(tensor):
+    """The tensor that stands for all that its statement computes."""
+    return getattr(tensor, "first", None) or _results_with(tensor)[0]
+
+
 def _computed(ops):
-    """The tensors that these operations and those that they read compute."""
+    """The tensors that these operations and those that they read compute, one for each statement."""
     out = []
     for op in PostDFSOrder(ops, CreateReadGraph(ops)):
         if op.axis or op.input_tensors:
-            out.extend(op.output(i) for i in range(op.num_outputs))
+            out.extend(t for t in (op.output(i) for i in range(op.num_outputs)) if _first_of(t) == t)
     return out
 
 

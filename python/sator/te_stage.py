@@ -77,6 +77,7 @@ class StageTensor:
 
     def __init__(self, name, shape, dtype, axis, reduce_axis=()):
         self.name, self.shape, self.dtype = name, tuple(shape), dtype
+        self.first = self  # of the tensors that one statement computes
         self.op = StageOp(self, axis, reduce_axis)
 
     def __repr__(self):

@@ -306,6 +306,7 @@ void add_te(nb::module_& m) {
                    })
       .def_prop_ro("dtype", [](const te::Tensor& t) { return t.dtype().name(); })
       .def_prop_ro("name", [](const te::Tensor& t) { return t.name(); })
+      .def("_operation_name", [](const te::Tensor& t) { return t.stage()->name; })
       .def_prop_ro("ndim", [](const te::Tensor& t) { return t.rank(); })
       .def("_axes",
            [](const te::Tensor& t) {

@@ -124,8 +124,11 @@ void estimate_tenet(const EstimateArguments& a, Streams& io) {
 template <class Sizes>
 void check_sizes(const Sizes& sizes, const Module& module) {
   std::set<std::string> known;
-  for (const auto& [name, func] : module.functions)
-    if (const auto* program = func.template as<tir::PrimFunc>()) {
+  bool has_graphs = false;
+  for (const auto& [name, func] : module.functions) {
+    const auto* program = func.template as<tir::PrimFunc>();
+    has_graphs |= !program;
+    if (program) {
       const auto add = [&](const VarRef& v) {
         if (v->dtype.is_int()) known.insert(v->name);
       };
@@ -133,12 +136,14 @@ void check_sizes(const Sizes& sizes, const Module& module) {
       for (const auto& [param, buffer] : program->buffer_map)
         for (const VarRef& v : vars_in(buffer)) add(v);
     }
+  }
   for (const auto& [name, value] : sizes)
     if (!known.contains(name))
       fail({.what = text("--size ", name, "=", value, ": no function has a size of this name"),
-            .needs = known.empty() ? "nothing: no size of the script is symbolic"
-                                   : text("sizes of the script: ", join(known, ", ")),
-            .hint = "correct the name, or leave the option out"});
+            .needs = known.empty() ? "nothing: no size of its tensor programs is symbolic"
+                                   : text("sizes of its tensor programs: ", join(known, ", ")),
+            .hint = has_graphs ? "ops of graphs have no costs before `sator opt FILE --passes LegalizeOps -o OUT`"
+                               : "correct the name, or leave the option out"});
 }
 
 /// The functions on a described chip, each as one kernel.

@@ -44,6 +44,21 @@ bool is_literal(std::string_view value) {
          (digit < value.size() && value[digit] >= '0' && value[digit] <= '9');
 }
 
+bool is_known(const std::vector<std::string>& known, const std::string& name) {
+  return std::ranges::find(known, name) != known.end();
+}
+
+void require_known(const std::vector<std::string>& known, const std::string& name) {
+  if (is_known(known, name)) return;
+  std::vector<std::string> near;
+  std::ranges::copy_if(
+      known, std::back_inserter(near), [&](const std::string& option) { return option.starts_with(name + "."); });
+  if (near.empty()) near = nearest_names(name, known);
+  fail({.what = text("no pass has the option ", name),
+        .needs = near.empty() ? text("one of ", join(known, ", ")) : "the name of an option",
+        .hint = near.empty() ? "`sator opt --list` lists the passes" : text("the nearest are: ", join(near, ", "))});
+}
+
 }  // namespace
 
 std::vector<std::string> all_option_names() {
@@ -66,14 +81,19 @@ Attrs options_from_text(std::string_view list) {
       fail({.what = text("the option ", entry, " has no ", name.empty() ? "name" : "value"),
             .needs = "NAME=VALUE, an option of a pass",
             .hint = "as in tir.HoistExpression.hoisted_conditionals=1"});
-    if (std::ranges::find(known, name) == known.end()) {
-      const std::vector<std::string> near = nearest_names(name, known);
-      fail(
-          {.what = text("no pass has the option ", name),
-           .needs = near.empty() ? text("one of ", join(known, ", ")) : "the name of an option",
-           .hint = near.empty() ? "`sator opt --list` lists the passes" : text("the nearest are: ", join(near, ", "))});
+    const NodeRef given = is_literal(value) ? relax::parse_attribute(value, name) : NodeRef(string_imm(value));
+    const Dict* several = given.as<Dict>();
+    if (!several || is_known(known, name)) {
+      require_known(known, name);
+      out[name] = given;
+      continue;
     }
-    out[name] = is_literal(value) ? relax::parse_attribute(value, name) : NodeRef(string_imm(value));
+    // As in Python: tir.LoopPartition={"partition_const_loop": 1}.
+    for (const auto& [key, of_key] : several->items) {
+      const std::string whole = text(name, ".", key);
+      require_known(known, whole);
+      out[whole] = of_key;
+    }
   }
   return out;
 }

@@ -449,5 +449,62 @@ class Stages(unittest.TestCase):
             te.compute((5 / 2,), lambda i: i)
 
 
+class ReductionsOfSeveralResults(unittest.TestCase):
+    """One stage for all that a statement computes, as in TVM."""
+
+    def argmax(self):
+        n, m = te.var("n"), te.var("m")
+        idx, val = (te.placeholder((n, m), name=name, dtype="int32") for name in ("idx", "val"))
+        both = te.comm_reducer(lambda x, y: (tir.Select(x[1] >= y[1], x[0], y[0]), tir.Select(x[1] >= y[1], x[1], y[1])),
+                               lambda a, b: (tir.const(-1, a), te.min_value(b)), name="argmax")
+        k = te.reduce_axis((0, m), "k")
+        return idx, val, k, *te.compute((n,), lambda i: both((idx[i, k], val[i, k]), axis=k), name="T")
+
+    def test_steps_and_their_results(self):
+        def of_both(s, first, second, k):
+            s[first].split(k, 4)
+            s[second].parallel(second.op.axis[0])
+
+        def factored(s, first, second, k):
+            _, inner = s[first].split(k, 4)
+            parts = s.rfactor(first, inner)
+            self.assertEqual([p.name for p in parts], ["T.v0.rf", "T.v1.rf"])
+            s[parts[1]].parallel(parts[1].op.axis[0])
+            s[second].parallel(second.op.axis[0])
+
+        def read(s, first, second, k):
+            s.cache_read(first, "local", [])
+
+        rng = np.random.default_rng(2)
+        values = rng.permutation(35).reshape(5, 7).astype("int32")
+        places = np.tile(np.arange(7, dtype="int32"), (5, 1))
+        for steps in (lambda *_: None, of_both, factored):
+            with self.subTest(steps):
+                idx, val, k, first, second = self.argmax()
+                self.assertEqual((first.op.name, first.name, second.name), ("T", "T.v0", "T.v1"))
+                s = te.create_schedule(first.op)
+                self.assertIs(s[first], s[second])
+                steps(s, first, second, k)
+                at, most = np.zeros(5, "int32"), np.zeros(5, "int32")
+                sator.build(s, [idx, val, first, second])(places, values, at, most)
+                np.testing.assert_array_equal(at, values.argmax(1))
+                np.testing.assert_array_equal(most, values.max(1))
+        s = te.create_schedule(first.op)
+        with self.assertRaisesRegex(sator.error.UseError, "cache_write\\(T.v0\\): one reduction computes 2 tensors"):
+            s.cache_write(second, "local")
+        with self.assertRaisesRegex(sator.error.UseError, "cache_read\\(T.v0\\) for no reader"):
+            read(s, first, second, k)
+
+    def test_a_copy_of_one_of_them(self):
+        idx, val, k, first, second = self.argmax()
+        out = te.compute((first.shape[0],), lambda i: second[i] * 2, name="out")
+        s = te.create_schedule(out.op)
+        s.cache_read(second, "local", [out])
+        values = np.arange(12, dtype="int32").reshape(3, 4)[:, ::-1].copy()
+        got = np.zeros(3, "int32")
+        sator.build(s, [idx, val, out])(np.zeros((3, 4), "int32"), values, got)
+        np.testing.assert_array_equal(got, values.max(1) * 2)
+
+
 if __name__ == "__main__":
     unittest.main()

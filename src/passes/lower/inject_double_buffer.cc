@@ -63,7 +63,7 @@ bool meet(const std::unordered_set<const Var*>& a, const std::unordered_set<cons
   return std::ranges::any_of(a, [&](const Var* v) { return v != but && b.contains(v); });
 }
 
-Stmt doubled(const For& loop, const DoubleBuffer& plan) {
+Stmt doubled(const For& loop, const DoubleBuffer& plan, int64_t split) {
   auto refuse = [&](std::string what, std::string needs) {
     fail({.what = text("loop ", loop.var->name, " asks for a double buffer ", plan.memory->data->name, ", ", what),
           .needs = std::move(needs),
@@ -111,11 +111,19 @@ Stmt doubled(const For& loop, const DoubleBuffer& plan) {
 
   std::vector<Stmt> all = {iteration(fill, loop.min)};
   if (*count > 1) {
+    auto steady_at = [&](const Expr& i, std::vector<Stmt>& out) {
+      out.push_back(make<AttrStmt>(NodeRef(plan.memory->data),
+                                   std::string("double_buffer_write"),
+                                   int_imm(1),
+                                   iteration(fill, i + loop.min + 1)));
+      if (use) out.push_back(iteration(use, i + loop.min));
+    };
     VarRef i(new Var(*loop.var));
-    std::vector<Stmt> steady = {make<AttrStmt>(
-        NodeRef(plan.memory->data), std::string("double_buffer_write"), int_imm(1), iteration(fill, i + loop.min + 1))};
-    if (use) steady.push_back(iteration(use, i + loop.min));
-    all.push_back(for_loop(i, int_imm(*count - 1, d), seq(std::move(steady))));
+    std::vector<Stmt> steady;
+    const int64_t steps = *count - 1;
+    for (int64_t k = 0; k < split; ++k) steady_at(split == 1 ? Expr(i) : i * int_imm(split, d) + int_imm(k, d), steady);
+    if (steps >= split) all.push_back(for_loop(i, int_imm(steps / split, d), seq(std::move(steady))));
+    for (int64_t k = steps / split * split; k < steps; ++k) steady_at(int_imm(k, d), all);
   }
   if (use) all.push_back(iteration(use, loop.min + (*count - 1)));
   Stmt body = seq(std::move(all));
@@ -129,9 +137,14 @@ Stmt doubled(const For& loop, const DoubleBuffer& plan) {
 }  // namespace
 
 PrimFuncRef inject_double_buffer(const PrimFuncRef& func, const LowerOptions& options) {
-  Stmt body = transform(func->body, [](const For& n) -> Stmt {
+  const int64_t split = option(options, "tir.InjectDoubleBuffer.split_loop", 1);
+  if (split < 1)
+    fail({.what = text("tir.InjectDoubleBuffer.split_loop is ", split),
+          .needs = "iterations of a loop's body that are written out, from 1 on",
+          .hint = "leave it out for 1"});
+  Stmt body = transform(func->body, [&](const For& n) -> Stmt {
     std::optional<DoubleBuffer> plan = double_buffer(n);
-    return plan ? doubled(n, *plan) : Stmt(ref(n));
+    return plan ? doubled(n, *plan, split) : Stmt(ref(n));
   });
   walk(body, [&](const AttrStmt& n) {
     if (n.key == kScope && options.note)
