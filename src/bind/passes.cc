@@ -204,6 +204,15 @@ void add_passes(nb::module_& m) {
         return out;
       },
       "Name and signature of each op of graphs.");
+  m.def(
+      "op_defaults",
+      [](const std::string& op) {
+        nb::dict out;
+        for (const relax::AttrDef& a : relax::op_named(op).attrs)
+          if (!a.required) out[a.name.c_str()] = a.standard ? from_attribute(a.standard) : nb::none();
+        return out;
+      },
+      "What an op takes where an attribute is left out.");
 }
 
 }  // namespace sator::bind

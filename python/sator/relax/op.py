@@ -54,21 +54,21 @@ def _named(path):
 
     op.__name__, op.__qualname__, op.__module__ = path.split(".")[-1], path, __name__
     if path in _SIGNATURES:
-        op.__signature__ = _signature(_SIGNATURES[path])
+        op.__signature__ = _signature(_SIGNATURES[path], _core.op_defaults(path))
     words = DOCS.get(path)
     op.__doc__ = f"{_SIGNATURES.get(path, path + '(...)')}: the call of the op R.{path}." + (f"\n\n{words}" if words else "")
     return op
 
 
-def _signature(text):
-    """Of "add(x1, x2)"; what stands behind `...` is the op's own default."""
+def _signature(text, defaults):
+    """Of "add(x1, x2)"; defaults: {parameter: what an op takes in its place}."""
     parameters = [word.partition("=") for word in text.partition("(")[2].rstrip(")").split(", ") if word]
     seen_default, out = False, []
     for name, has_default, default in parameters:
         kind = _inspect.Parameter.KEYWORD_ONLY if seen_default and not has_default else _inspect.Parameter.POSITIONAL_OR_KEYWORD
         seen_default |= bool(has_default)
         kind = out[-1].kind if out and out[-1].kind == _inspect.Parameter.KEYWORD_ONLY else kind
-        out.append(_inspect.Parameter(name, kind, default=(None if default == "None" else ...) if has_default else _inspect.Parameter.empty))
+        out.append(_inspect.Parameter(name, kind, default=defaults.get(name) if has_default else _inspect.Parameter.empty))
     return _inspect.Signature(out)
 
 
