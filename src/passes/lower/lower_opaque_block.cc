@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "arith/analyzer.h"
+#include "passes/lower/contents.h"
 #include "passes/lower/lower.h"
 
 namespace sator::passes {
@@ -33,12 +34,6 @@ std::vector<Expr> allocated_extents(const Buffer& b) {
   return out;
 }
 
-bool reads_memory(const Expr& e) {
-  bool found = false;
-  walk(e, [&](const BufferLoad&) { found = true; });
-  return found;
-}
-
 Stmt lowered(const BlockRealize& realize) {
   const Block& block = *realize.block;
   if (!block.iter_vars.empty()) internal_error("lower_opaque_block: a block has iterators");
@@ -53,7 +48,7 @@ Stmt lowered(const BlockRealize& realize) {
     for (size_t i = block.alloc_buffers.size(); i-- > 0;) {
       const BufferRef& b = block.alloc_buffers[i];
       const std::vector<Expr> extents = allocated_extents(*b);
-      if (std::ranges::any_of(extents, reads_memory) != is_read) continue;
+      if (std::ranges::all_of(extents, reads_nothing) == is_read) continue;
       body = make<Allocate>(b->data, b->dtype, extents, bool_imm(true), Attrs{}, make<DeclBuffer>(b, body));
     }
   };
