@@ -133,6 +133,17 @@ class Schedule:
         mod = te_tensorize.without_begins(sch.mod) if any(stage._intrinsics for stage in self._stages.values()) else sch.mod
         return _with_parameters(mod, args, self._moved) if self._moved else mod
 
+    def _placed_together(self):
+        """The stages; a formula of several results is in one place with all of them."""
+        out = dict(self._stages)
+        for tensor, stage in self._stages.items():
+            if stage._place and isinstance(tensor, _core.Tensor):
+                for other in (tensor.op.output(i) for i in range(tensor.op.num_outputs)):
+                    if other not in out and _first_of(other) == other:
+                        out[other] = Stage(other)
+                        out[other]._steps, out[other]._place = stage._steps, stage._place
+        return out
+
     def _scheduled(self, args):
         """The schedule of the tensor program, its steps taken, and the bounds of each axis: {axis: Range}."""
         from sator import tir
@@ -149,14 +160,15 @@ class Schedule:
         blocks, self._own_init = _blocks_of(sch, _computed(self._outputs)), []
         for take in self._events:
             take(sch, blocks)
-        for tensor, stage in self._stages.items():
+        stages = {t: s for t, s in self._placed_together().items() if t in self._stages or t in blocks and sch.get_consumers(blocks[t])}
+        for tensor, stage in stages.items():
             if tensor not in blocks and (stage._steps or stage._place):
                 sch.get_block(tensor.name)  # which says what there is
             if stage._place == "inline":
                 sch.compute_inline(blocks.pop(tensor))
         bounds, loops, names = {}, {}, {}
         for tensor in _readers_first(sch, blocks):
-            stage, block = self._stages.get(tensor) or Stage(tensor), blocks[tensor]
+            stage, block = stages.get(tensor) or Stage(tensor), blocks[tensor]
             if stage._place:
                 parent, axis = stage._place
                 if tensor not in moved and not any(primitive == "set_scope" for primitive, *_ in stage._steps):
@@ -174,7 +186,7 @@ class Schedule:
             bounds.update(stage._apply(sch, block, own, False))
             for loop, axis in ((sch.get(own[key_of(a)]).loop_var, a) for a in stage._loops() if key_of(a) in own):
                 names[loop] = axis.var if loop.dtype == axis.var.dtype else axis.var.astype(loop.dtype)
-        for tensor, stage in self._stages.items():
+        for tensor, stage in stages.items():
             if tensor in loops:
                 stage._apply(sch, blocks[tensor], loops[tensor], True)
                 for axis, intrin in stage._intrinsics:

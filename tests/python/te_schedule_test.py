@@ -495,6 +495,23 @@ class ReductionsOfSeveralResults(unittest.TestCase):
         with self.assertRaisesRegex(sator.error.UseError, "cache_read\\(T.v0\\) for no reader"):
             read(s, first, second, k)
 
+    def test_formulas_of_several_results_are_in_one_place(self):
+        A = te.placeholder((8, 8), name="A")
+        first, second = te.compute((8, 8), lambda i, j: (A[i, j] + 2.0, A[i, j] * 3.0), name="B")
+        both = te.compute((8, 8), lambda i, j: first[i, j] + second[i, j], name="C")
+        one = te.compute((8, 8), lambda i, j: first[i, j] * 2.0, name="D")
+        a, got = np.arange(64, dtype="float32").reshape(8, 8), np.zeros((8, 8), "float32")
+        for out, expected in ((both, a + 2 + a * 3), (one, (a + 2) * 2)):
+            for place in (lambda s: s[first].compute_at(s[out], out.op.axis[0]), lambda s: s[first].compute_inline()):  # noqa: B023
+                s = te.create_schedule(out.op)
+                place(s)
+                text = sator.lower(s, [A, out]).script()
+                with self.subTest(text):
+                    if out is both:  # a row in the loop of C, or nothing
+                        self.assertTrue("B_v1" not in text or "B_v1 = T.allocate([T.int64(8)]" in text)
+                    sator.build(s, [A, out])(a, got)
+                    np.testing.assert_array_equal(got, expected)
+
     def test_a_copy_of_one_of_them(self):
         idx, val, k, first, second = self.argmax()
         out = te.compute((first.shape[0],), lambda i: second[i] * 2, name="out")
