@@ -25,7 +25,9 @@ Expr scalar_of(const RExpr& e) {
   switch (d.bytes()) {
     case 1: return int_imm(d.is_int() ? *static_cast<const int8_t*>(at) : *static_cast<const uint8_t*>(at), d);
     case 2: return int_imm(d.is_int() ? *static_cast<const int16_t*>(at) : *static_cast<const uint16_t*>(at), d);
-    case 4: return int_imm(d.is_int() ? *static_cast<const int32_t*>(at) : *static_cast<const uint32_t*>(at), d);
+    case 4:
+      return int_imm(
+          d.is_int() ? int64_t{*static_cast<const int32_t*>(at)} : int64_t{*static_cast<const uint32_t*>(at)}, d);
     default: return int_imm(*static_cast<const int64_t*>(at), d);
   }
 }

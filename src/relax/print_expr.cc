@@ -256,7 +256,7 @@ Doc element_doc(const runtime::Tensor& t, int64_t i) {
   switch (d.bytes()) {
     case 1: return integer_doc(d.is_int() ? get(int8_t()) : get(uint8_t()));
     case 2: return integer_doc(d.is_int() ? get(int16_t()) : get(uint16_t()));
-    case 4: return integer_doc(d.is_int() ? get(int32_t()) : get(uint32_t()));
+    case 4: return integer_doc(d.is_int() ? int64_t{get(int32_t())} : int64_t{get(uint32_t())});
     default: return d.is_int() ? integer_doc(get(int64_t())) : Doc(text(get(uint64_t())));
   }
 }

@@ -609,6 +609,14 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
             with self.subTest(dtype=dtype, formula=te.create_prim_func([A, O])), np.errstate(all="ignore"):
                 np.testing.assert_array_equal(out, expected(a).astype("int32"))
 
+    def test_negative_constants_of_32_bits(self):
+        for dtype in ("int8", "int16", "int32", "int64"):
+            self.assertEqual(str(relax.const(-3, dtype)), f'R.const(-3, "{dtype}")')
+            mod = sator.script.parse(f"""@R.function
+def main(x: R.Tensor((2,), "float32")):
+    return R.add(x, R.astype(R.const(-3, "{dtype}"), "float32"))""")
+            np.testing.assert_array_equal(relax.VirtualMachine(relax.build(mod))["main"](np.ones(2, "float32")).numpy(), [-2, -2])
+
     def test_a_block_that_is_called_as_the_root(self):
         @I.ir_module
         class Reversed:
