@@ -45,16 +45,30 @@ class _Replacer:
             node = tir.Evaluate(self.replaced(_core.map_children(node.value, self.visit), "void"))
             self.calls = around
             return tir.SeqStmt([node, _check()])
+        if isinstance(node, _core.tir.BufferStore):
+            self.refuse_in(node.indices, node.buffer)
         if isinstance(node, _core.Stmt):
             around, self.calls = self.calls, 0
             node, calls, self.calls = _core.map_children(node, self.visit), self.calls, around
             return _checked(node) if calls else node
+        if isinstance(node, _core.tir.BufferLoad):
+            self.refuse_in(node.indices, node.buffer)
         node = _core.map_children(node, self.visit)
         if not _is_packed(node):
             return node
         self.calls += 1
         value = self.replaced(node, node.dtype)
         return tir.Cast(node.dtype, tir.reinterpret("float64", value) if "float" in node.dtype else value)
+
+    @staticmethod
+    def refuse_in(indices, buffer):
+        """Errors: ValueError for a call among indices, which would be made once for the check and once for the access."""
+        for index in indices:
+            found = []
+            tir.stmt_functor.post_order_visit(index, lambda n, f=found: f.append(n) if _is_packed(n) else None)
+            if found:
+                raise ValueError(f"call_packed({found[0].args[0]}) in an index of {buffer.name}\n  needs: a name for its value, which is checked and then used\n"
+                                 f"  hint:  x: T.int32 = T.call_packed(...), then {buffer.name}[x]")
 
     def replaced(self, call, result):
         """The call as one of the extension's, an int64."""

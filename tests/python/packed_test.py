@@ -218,6 +218,32 @@ print(seen == [([[1.0] * 3, [0.0] * 3], 0, 8, "text", 2.5), ([[1.0] * 3, [1.0] *
         counted.clear()
         program(a, b)  # nothing is left of the failures
 
+    def test_values_as_indices_are_checked(self):
+        @T.prim_func
+        def moved(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+            for i in T.parallel(8):
+                with T.block("b"):
+                    v = T.axis.spatial(8, i)
+                    x: T.int32 = T.call_packed("packed_test.place", v)
+                    B[x] = A[7 - x]
+
+        a, b = np.arange(8, dtype="int32"), np.zeros(8, "int32")
+        sator.register_func("packed_test.place", lambda v: v ^ 1, override=True)
+        sator.build(moved)(a, b)
+        np.testing.assert_array_equal(b, a[::-1])
+        for far in (300, -1, 2 ** 31 - 1):
+            sator.register_func("packed_test.place", lambda v, f=far: f if v == 5 else v, override=True)
+            with self.subTest(far), self.assertRaisesRegex(sator.TVMError, "an index of . is out of range"):
+                sator.build(moved)(a, b)
+
+        @T.prim_func
+        def unnamed(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+            for i in range(8):
+                B[i] = A[T.call_packed("packed_test.place", i)]
+
+        with self.assertRaisesRegex(ValueError, "in an index of A\n"):
+            sator.build(unnamed)
+
     def test_what_a_kernel_cannot_pass(self):
         @T.prim_func
         def passes_a_pointer(A: T.Buffer((2,), "float32")):

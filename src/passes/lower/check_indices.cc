@@ -37,6 +37,16 @@ bool reads_memory(const Expr& e) {
   return found;
 }
 
+/// Whether a function outside of the program is called, which may give another value each time.
+bool calls_outside(const Expr& e) {
+  bool found = false;
+  walk(e, [&](const Call& c) {
+    const Builtin* row = find_builtin(c.op);
+    found |= !row || row->effect == Effect::updates;
+  });
+  return found;
+}
+
 /// Lane k of a vector; null if it is none that is known.
 Expr lane_of(const Expr& e, int k) {
   if (e->dtype.lanes == 1) return e;
@@ -107,7 +117,7 @@ class IndexChecker {
     }
     if (const LetStmt* n = s.as<LetStmt>()) {
       std::vector<Stmt> own = accesses(n->value);
-      lets_.emplace(n->var, substitute(n->value, lets_));
+      bind(n->var, n->value);
       let_depths_.emplace(n->var.get(), around_.size());
       Stmt body = statement(n->body);
       return behind(own, body == n->body ? s : Stmt(with(*n, &LetStmt::body, body)));
@@ -182,7 +192,7 @@ class IndexChecker {
       choice(n->args[0], n->args[1], n->args[2]);
     } else if (const Let* n = e.as<Let>()) {
       append(out, accesses(n->value));
-      lets_.emplace(n->var, substitute(n->value, lets_));
+      bind(n->var, n->value);
       append(out, accesses(n->body));
     } else if (const And* n = e.as<And>()) {
       append(out, accesses(n->a));
@@ -201,7 +211,7 @@ class IndexChecker {
   std::vector<Stmt> check(const BufferRef& buffer, size_t dim, const Expr& written) {
     const Expr index = substitute(written, lets_);
     if (index->dtype.lanes == 1) return check_one(*buffer, buffer->shape[dim], index);
-    if (!reads_memory(index)) return {};
+    if (!reads_memory(index) && !is_called(index)) return {};
     std::vector<Stmt> out;
     for (int k = 0; k < index->dtype.lanes; ++k) {
       const Expr lane = lane_of(index, k);
@@ -226,6 +236,11 @@ class IndexChecker {
           string_imm(text("an index of ", buffer.name, " is out of range: ", index, " is not in [0, ", extent, ")")),
           make<Evaluate>(int_imm(0)));
     };
+    if (calls_outside(index))
+      fail({.what = text("an index of ", buffer.name, " is what a call gives: ", index),
+            .needs = "a name for it, which is checked and then used",
+            .hint = text("x: T.int32 = ...; ", buffer.name, "[x]")});
+    if (is_called(index)) return placed_within(assert_within(wide, wide));
     if (reads_memory(index)) return placed(assert_within(wide, wide));
     if (const auto range = range_over_loops(wide)) {
       const Stmt whole = under_all(assert_within(range->first, range->second), 0);
@@ -261,6 +276,18 @@ class IndexChecker {
     }
     if (uses_names(least) || uses_names(most)) return {};
     return std::pair(arith_.simplify(least), arith_.simplify(most));
+  }
+
+  /// A name stands for its value, which is the same wherever it stands; what a call gives has the name alone.
+  void bind(const VarRef& var, const Expr& value) {
+    if (calls_outside(value) || is_called(value))
+      called_.insert(var.get());
+    else
+      lets_.emplace(var, substitute(value, lets_));
+  }
+
+  bool is_called(const Expr& e) const {
+    return std::ranges::any_of(vars_in(e), [&](const VarRef& v) { return called_.contains(v.get()); });
   }
 
   /// Whether an expression uses what no argument is: a loop's variable, or a name that a statement binds.
@@ -370,6 +397,7 @@ class IndexChecker {
   std::vector<Around> around_;
   std::vector<Stmt> checks_;
   VarMap lets_;
+  std::set<const Var*> called_;              ///< names of what calls of functions outside gave
   std::map<const Var*, size_t> let_depths_;  ///< how many of around_ stand around the statement that binds a name
   size_t outermost_ = 0;                     ///< of around_: the first within the innermost `while`
   size_t in_statement_ = 0;                  ///< of around_: what stands around the statement that is looked at
