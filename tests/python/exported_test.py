@@ -146,6 +146,17 @@ class FromExportedProgram(unittest.TestCase):
                    {"conv": conv, "bn": normed, "ln": layer, "pad": np.pad(x, ((0, 0), (0, 0), (1, 2)), constant_values=np.float32(0.5))},
                    {"p_w": w, "p_b": b, "p_scale": scale, "p_shift": shift, "b_mean": mean, "b_var": var})
 
+    def test_dtypes(self):
+        x, small, halves = np.array([-5, 5], "int64"), np.array([200, 200], "uint8"), np.array([0.1, 0.2], "float16")
+        wide, big = np.array([1 / 3, 2 / 3]), np.array([2**40, 1])
+        self.check({"x": x, "small": small, "halves": halves},
+                   [("wide", "mul.Tensor", ("halves", "p_wide")), ("big", "add.Tensor", ("x", "p_big")), ("product", "prod.default", ("small",)),
+                    ("clamped", "clamp.default", ("x", -2.5, 2.5)), ("crossed", "clamp.default", ("x", 1, -1)), ("third", "div.Tensor", ("x", -3)),
+                    ("copy", "clone.default", ("halves",)), ("sum", "add_.Tensor", ("copy", "p_ones"))],
+                   {"wide": halves * wide, "big": x + big, "product": np.int64(40000), "clamped": np.array([-2.5, 2.5], "float32"), "crossed": np.array([-1, -1]),
+                    "third": (x / -3).astype("float32"), "sum": (halves + np.float32(1)).astype("float16")},
+                   {"p_wide": wide, "p_big": big, "p_ones": np.ones(2, "float32")})
+
     def test_attention(self):
         rng = np.random.default_rng(5)
         q, kv = rng.standard_normal((2, 4, 5, 8), "float32"), rng.standard_normal((2, 2, 5, 8), "float32")
@@ -187,6 +198,7 @@ class FromExportedProgram(unittest.TestCase):
     def test_what_is_refused(self):
         x = {"x": ((3,), "float32")}
         for program, words in (
+                (exported(x, [("y", "dropout.default", ("x", 0.5, True))], ["y"]), "dropout of 0.5 in training"),
                 (exported(x, [("y", "histc.default", ("x",))], ["y"]), "node y: the operator aten.histc.default has no converter"),
                 (exported(x, [("y", "add_.Tensor", ("b_n", 1))], ["y"], {"b_n": np.zeros(1, "float32")}), r"aten.add_.Tensor changes b.n, which outlives the program"),
                 (exported(x, [("y", "add_.Tensor", ("x", 1))], ["y"]), "aten.add_.Tensor changes x, which"),

@@ -156,13 +156,13 @@ def _sums(name):
     def convert(reader, x, dim=None, keepdim=False, dtype=None):
         from sator.relax.frontend.torch.values import dtype_of
 
-        x = cast(reader, x, _sum_dtype(x) if dtype is None else dtype_of(dtype))
+        x = cast(reader, x, sum_dtype(x) if dtype is None else dtype_of(dtype))
         return getattr(relax.op, name)(x, None if dim in ((), []) else dim, keepdims=keepdim)
 
     return convert
 
 
-def _sum_dtype(x):
+def sum_dtype(x):
     """Integers and booleans are added up as int64."""
     return dtype(x) if _category(dtype(x)) == 2 else "int64"
 
@@ -182,4 +182,4 @@ def _mean(reader, x, dim=None, keepdim=False, dtype=None):
 def _cumsum(reader, x, dim, dtype=None):
     from sator.relax.frontend.torch.values import dtype_of
 
-    return relax.op.cumsum(cast(reader, x, _sum_dtype(x) if dtype is None else dtype_of(dtype)), axis=dim)
+    return relax.op.cumsum(cast(reader, x, sum_dtype(x) if dtype is None else dtype_of(dtype)), axis=dim)

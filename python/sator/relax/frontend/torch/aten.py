@@ -273,9 +273,17 @@ def _instance_norm(reader, x, weight, bias, mean, variance, use_input_stats=True
     return FUNCTIONS["instance_norm"](reader, x, mean, variance, weight, bias, use_input_stats, momentum, eps)
 
 
+@operator("dropout")
+def _dropout(reader, x, p, train):
+    """The tensor itself. Errors: a model in training drops elements."""
+    if train and p > 0:
+        raise TVMError(f"error: dropout of {p} in training\n  needs: a model that computes the same each time\n  hint:  export model.eval()")
+    return x
+
+
 @operator("native_dropout")
 def _native_dropout(reader, x, p, train):
-    return x, None
+    return _dropout(reader, x, p, train), None
 
 
 @operator("max_pool2d_with_indices")

@@ -93,7 +93,7 @@ class _Program(Reader):
             self.params[target] = (relax.Var(node.name, relax.TensorStructInfo(array.shape, str(array.dtype))), array)
             self.values[node] = self.params[target][0]
         elif node.users:
-            self.values[node] = relax.const(array)
+            self.values[node] = relax.const(array, str(array.dtype))
 
     def change(self, changed, node):
         """Errors: what a call changes outlives the program."""

@@ -1,7 +1,7 @@
 """Functions and methods of torch's, by name. Each takes the reader and the node's arguments, and gives an expression or a plain value."""
 from sator import _core, relax
 from sator.error import TVMError
-from sator.relax.frontend.torch.arithmetic import cast, promoted
+from sator.relax.frontend.torch.arithmetic import cast, promoted, result_dtype
 from sator.relax.frontend.torch.table import FUNCTIONS, METHODS, converter, dtype, is_expr, rank, shape  # noqa: F401
 from sator.relax.frontend.torch.values import dtype_of, pair
 
@@ -81,6 +81,10 @@ def _dropout(reader, x, p=0.5, training=False, inplace=False):
 
 @converter("clamp", "clip")
 def _clamp(reader, x, min=None, max=None):
+    """At least `min`, then at most `max`, which wins where it is less."""
+    x = cast(reader, x, result_dtype(x, *(b for b in (min, max) if b is not None)))
+    if min is not None and max is not None and not is_expr(min) and not is_expr(max) and min > max:
+        min = max
     return relax.op.clip(x, float("-inf") if min is None else min, float("inf") if max is None else max)
 
 

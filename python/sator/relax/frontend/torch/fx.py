@@ -69,8 +69,11 @@ class Reader:
         return attach_params(mod, "main", [value for _, value in self.params.values()]) if self.keeps_params else mod
 
     def change(self, changed, node):
-        """A call has changed the tensor of another node."""
-        self.values[changed] = self.values[node]
+        """A call has changed the tensor of another node, which keeps its dtype."""
+        was, now = self.values.get(changed), self.values[node]
+        if isinstance(was, _core.RelaxExpr) and isinstance(now, _core.RelaxExpr) and was.struct_info.dtype != now.struct_info.dtype:
+            self.values[node] = now = self.emit(relax.op.astype(now, was.struct_info.dtype))
+        self.values[changed] = now
 
     def value(self, arg):
         """An argument of a node: values in the places of nodes."""
@@ -146,7 +149,8 @@ class _Traced(Reader):
             return None
         if self.keeps_params and id(tensor) in self._by_identity:
             return self._by_identity[id(tensor)]
-        return relax.const(array_of(tensor))
+        array = array_of(tensor)
+        return relax.const(array, str(array.dtype))
 
     def convert(self, node):
         """The value of a node: a weight, or what a module, a function or a method gives."""

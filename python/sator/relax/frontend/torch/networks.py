@@ -133,6 +133,8 @@ def layer_norm(reader, x, normalized_shape, weight=None, bias=None, eps=1e-5):
 @converter("scaled_dot_product_attention", method=False)
 def _attention(reader, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
     """Attention of [batch, heads, positions, features] or [batch, positions, features]; a mask of bool has True where a position is seen."""
+    if dropout_p > 0:
+        raise TVMError(f"error: scaled_dot_product_attention with dropout of {dropout_p}\n  needs: no dropout\n  hint:  model.eval()")
     if enable_gqa:  # each head of keys and values serves several of the queries
         key, value = (relax.op.repeat(t, int(shape(query)[-3]) // int(shape(t)[-3]), axis=-3) for t in (key, value))
         key, value = reader.emit(key), reader.emit(value)

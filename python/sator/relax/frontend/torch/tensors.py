@@ -1,7 +1,7 @@
 """Functions of torch's that make tensors, order them, and move their elements."""
 from sator import relax
 from sator.error import TVMError
-from sator.relax.frontend.torch.arithmetic import cast, promoted
+from sator.relax.frontend.torch.arithmetic import sum_dtype, cast, promoted
 from sator.relax.frontend.torch.functions import _dims
 from sator.relax.frontend.torch.table import FUNCTIONS, METHODS, converter, dtype, is_expr, rank, shape
 from sator.relax.frontend.torch.values import array_of, dtype_of
@@ -124,7 +124,7 @@ def _std(reader, x, dim=None, unbiased=True, keepdim=False, correction=None):
 
 @converter("prod")
 def _prod(reader, x, dim=None, keepdim=False, dtype=None):
-    return relax.op.prod(x if dtype is None else cast(reader, x, dtype_of(dtype)), dim, keepdims=keepdim)
+    return relax.op.prod(cast(reader, x, sum_dtype(x) if dtype is None else dtype_of(dtype)), dim, keepdims=keepdim)
 
 
 # Elements in other places.
