@@ -16,7 +16,7 @@ import time
 
 import numpy as np
 
-REST_S = 0.01  # after which the threads of either have stopped spinning
+REST_S = 0.1  # after which the threads of either have stopped spinning
 
 
 def cases():

@@ -54,6 +54,18 @@ int quota_cores() {
 
 }  // namespace
 
+void keep_off(int processor, int like, int thread) {
+  if (processor < 0) return;
+  cpu_set_t* mask = CPU_ALLOC(kMaxThreads * 8);
+  const size_t mask_bytes = CPU_ALLOC_SIZE(kMaxThreads * 8);
+  if (sched_getaffinity(like, mask_bytes, mask) == 0) {
+    CPU_CLR_S(static_cast<size_t>(processor), mask_bytes, mask);
+    // Where the system refuses, the thread stays where it is.
+    if (CPU_COUNT_S(mask_bytes, mask) > 0) sched_setaffinity(thread, mask_bytes, mask);
+  }
+  CPU_FREE(mask);
+}
+
 int default_num_threads() {
   if (const char* given = std::getenv("SATOR_NUM_THREADS"); given != nullptr && *given != '\0') {
     std::string_view digits = given;

@@ -1,6 +1,7 @@
 #include "runtime/thread_pool.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -20,6 +21,12 @@ using Clock = std::chrono::steady_clock;
 // ms later.
 constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr auto kYield = std::chrono::microseconds(200);
+
+/// gettid(), which asks the kernel once.
+int32_t this_thread() {
+  static thread_local const auto id = static_cast<int32_t>(gettid());
+  return id;
+}
 
 void pause_core() {
 #if defined(__x86_64__)
@@ -129,9 +136,14 @@ int32_t ThreadPool::parallel_for(int64_t n, SatorChunk body, void* closure) {
     workers_[i]->chunk.store(loop | kOpen, std::memory_order_relaxed);
   }
   job_.caller_core.store(sched_getcpu(), std::memory_order_relaxed);
+  job_.caller_thread.store(this_thread(), std::memory_order_relaxed);
   // Sequentially consistent, as the count of sleepers is: either we see the sleeper, or it sees the new loop.
   job_.loop.store(loop);
-  if (job_.sleepers.load() > 0) job_.loop.notify_all();
+  if (job_.sleepers.load() > 0) {
+    // One that wakes here would wait for us, and we do its chunk before it runs.
+    for (size_t i = 1; i < workers_.size(); ++i) keep_off_caller(*workers_[i]);
+    job_.loop.notify_all();
+  }
   run_chunk(caller, caller);
   bool failed = caller.status != 0;
   for (size_t i = 1; i < workers_.size(); ++i) {
@@ -187,6 +199,7 @@ void ThreadPool::run_chunk(Worker& owner, Worker& by) {
 
 void ThreadPool::serve(Worker& worker) {
   here_ = &worker;
+  worker.thread.store(this_thread());
   for (uint32_t seen = 0;;) {
     seen = await_loop(worker, seen);
     if (job_.stop) return;
@@ -203,7 +216,8 @@ void ThreadPool::serve(Worker& worker) {
 uint32_t ThreadPool::await_loop(Worker& worker, uint32_t seen) {
   auto ready = [&] { return job_.loop.load(std::memory_order_acquire) != seen; };
   auto same_core = [&] {
-    int core = sched_getcpu();
+    keep_off_caller(worker);
+    const int32_t core = sched_getcpu();
     worker.core.store(core, std::memory_order_relaxed);
     return core == job_.caller_core.load(std::memory_order_relaxed);
   };
@@ -213,6 +227,12 @@ uint32_t ThreadPool::await_loop(Worker& worker, uint32_t seen) {
     job_.sleepers.fetch_sub(1);
   }
   return job_.loop.load(std::memory_order_acquire);
+}
+
+void ThreadPool::keep_off_caller(Worker& worker) {
+  const int32_t caller = job_.caller_core.load(std::memory_order_relaxed), thread = worker.thread.load();
+  if (thread != 0 && worker.kept_off.exchange(caller, std::memory_order_relaxed) != caller)
+    keep_off(caller, job_.caller_thread.load(std::memory_order_relaxed), thread);
 }
 
 void ThreadPool::await_chunk(Worker& worker, uint32_t loop) {

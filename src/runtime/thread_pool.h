@@ -22,6 +22,10 @@ inline constexpr int kMaxThreads = 1024;
 /// to kMaxThreads.
 int default_num_threads();
 
+/// Lets `thread` run on the processors that `like` may use, but not on `processor`; where that is the only one, nothing changes. Threads
+/// as gettid() tells them.
+void keep_off(int processor, int like, int thread);
+
 /// Threads that run parallel loops together with the calling thread, which is worker 0.
 ///
 /// A loop over [0, n) is cut into as many contiguous chunks as there are workers, by n and the number of workers alone.
@@ -32,7 +36,8 @@ int default_num_threads();
 ///
 /// Waiting threads spin for some tens of microseconds, then yield the core, then sleep. They yield at once
 /// where two of them find themselves on the same core: a thread that spins there keeps the one it waits for
-/// from running.
+/// from running. Workers keep off the caller's core: a system that wakes threads where their waker runs gave each
+/// of the first loops to the caller alone (2.2 ms in place of 1.1 ms for 30 convolutions in a row, on two cores).
 ///
 /// One thread at a time calls into a pool.
 class ThreadPool final : public Object {
@@ -95,6 +100,8 @@ class ThreadPool final : public Object {
     int32_t status = 0;            // of the last chunk
     bool in_loop = false;
     std::atomic<int32_t> core{-1};                // where it was seen last
+    std::atomic<int32_t> kept_off{-1};            // the core that it may not run on
+    std::atomic<int32_t> thread{0};               // 0: it has not begun
     alignas(128) std::atomic<uint32_t> chunk{0};  // the loop's number and the state of this worker's chunk of it
   };
   /// States of a chunk; a loop's number is counted in steps of kStates.
@@ -109,6 +116,8 @@ class ThreadPool final : public Object {
   void run_chunk(Worker& owner, Worker& by);
   void serve(Worker& worker);
   uint32_t await_loop(Worker& worker, uint32_t seen);
+  /// Has the worker run elsewhere than on the core where the caller was seen, if it may.
+  void keep_off_caller(Worker& worker);
   void await_chunk(Worker& worker, uint32_t loop);
 
   std::vector<std::unique_ptr<Worker>> workers_;
@@ -117,7 +126,7 @@ class ThreadPool final : public Object {
   // What the caller writes and the workers read.
   struct alignas(128) {
     std::atomic<uint32_t> loop{0};  // its number
-    std::atomic<int32_t> caller_core{-1};
+    std::atomic<int32_t> caller_core{-1}, caller_thread{0};
     std::atomic<uint32_t> sleepers{0};
     std::atomic<bool> stop{false};
     int64_t n = 0;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +12,7 @@
 #include <mutex>
 #include <numeric>
 #include <set>
+#include <thread>
 
 #include "base/error.h"
 
@@ -244,6 +246,35 @@ TEST_F(DefaultThreads, FollowTheAffinityMask) {
   ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
   EXPECT_EQ(default_num_threads(), 1);
   sched_setaffinity(0, sizeof all, &all);
+}
+
+TEST(ThreadPool, AThreadKeepsOffAProcessorWhereThereIsAnother) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  const auto caller = static_cast<int>(gettid());
+  std::thread([&] {
+    const int here = sched_getcpu();
+    keep_off(here, caller, 0);
+    cpu_set_t now;
+    ASSERT_EQ(sched_getaffinity(0, sizeof(now), &now), 0);
+    if (CPU_COUNT(&allowed) == 1) {
+      EXPECT_TRUE(CPU_EQUAL(&now, &allowed));
+      return;
+    }
+    EXPECT_NE(sched_getcpu(), here);
+    EXPECT_FALSE(CPU_ISSET(here, &now));
+    EXPECT_EQ(CPU_COUNT(&now), CPU_COUNT(&allowed) - 1);
+    // What the caller may use is what counts, not what the thread was left with.
+    const int other = sched_getcpu();
+    keep_off(other, caller, 0);
+    EXPECT_NE(sched_getcpu(), other);
+    if (CPU_COUNT(&allowed) == 2) EXPECT_EQ(sched_getcpu(), here);
+    // A processor that is none changes nothing.
+    keep_off(-1, caller, 0);
+  }).join();
+  cpu_set_t after;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
+  EXPECT_TRUE(CPU_EQUAL(&after, &allowed));
 }
 
 TEST(ThreadPool, RefusesImpossibleSizes) {
