@@ -2,10 +2,9 @@
 #include <algorithm>
 #include <set>
 
-#include "base/float16.h"
-#include "base/float8.h"
 #include "relax/builder.h"
 #include "relax/ops/table.h"
+#include "runtime/scalars.h"
 
 namespace sator::relax {
 
@@ -16,20 +15,8 @@ Expr scalar_of(const RExpr& e) {
   const Constant* c = e.as<Constant>();
   if (!c || c->data->rank() != 0) return nullptr;
   const void* at = c->data->data();
-  DType d = c->data->dtype();
-  if (d == f32) return float_imm(*static_cast<const float*>(at), d);
-  if (d == f64) return float_imm(*static_cast<const double*>(at), d);
-  if (d == f16) return float_imm(f16_to_f32(*static_cast<const uint16_t*>(at)), d);
-  if (d == bf16) return float_imm(bf16_to_f32(*static_cast<const uint16_t*>(at)), d);
-  if (d.is_float8()) return float_imm(f8_to_f32(*static_cast<const uint8_t*>(at), d.code), d);
-  switch (d.bytes()) {
-    case 1: return int_imm(d.is_int() ? *static_cast<const int8_t*>(at) : *static_cast<const uint8_t*>(at), d);
-    case 2: return int_imm(d.is_int() ? *static_cast<const int16_t*>(at) : *static_cast<const uint16_t*>(at), d);
-    case 4:
-      return int_imm(
-          d.is_int() ? int64_t{*static_cast<const int32_t*>(at)} : int64_t{*static_cast<const uint32_t*>(at)}, d);
-    default: return int_imm(*static_cast<const int64_t*>(at), d);
-  }
+  const DType d = c->data->dtype();
+  return d.is_float() ? Expr(float_imm(runtime::real_at(at, d), d)) : Expr(int_imm(runtime::integer_at(at, d), d));
 }
 
 /// One call on its way to a PrimFunc.

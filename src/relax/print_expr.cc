@@ -1,8 +1,7 @@
-#include "base/float16.h"
-#include "base/float8.h"
 #include "relax/ops/table.h"
 #include "relax/print_impl.h"
 #include "relax/struct_info.h"
+#include "runtime/scalars.h"
 #include "tir/print_impl.h"
 
 namespace sator::relax {
@@ -246,19 +245,10 @@ namespace {
 Doc element_doc(const runtime::Tensor& t, int64_t i) {
   DType d = t.dtype();
   const char* at = static_cast<const char*>(t.data()) + i * d.bytes();
-  auto get = [&]<class T>(T) { return *reinterpret_cast<const T*>(at); };
-  if (d.is_float8()) return real_doc(static_cast<double>(f8_to_f32(get(uint8_t()), d.code)));
-  if (d == f64) return real_doc(get(double()));
-  if (d == f32) return real_doc(static_cast<double>(get(float())));
-  if (d == f16) return real_doc(static_cast<double>(f16_to_f32(get(uint16_t()))));
-  if (d == bf16) return real_doc(static_cast<double>(bf16_to_f32(get(uint16_t()))));
-  if (d.is_bool()) return boolean_doc(get(uint8_t()) != 0);
-  switch (d.bytes()) {
-    case 1: return integer_doc(d.is_int() ? get(int8_t()) : get(uint8_t()));
-    case 2: return integer_doc(d.is_int() ? get(int16_t()) : get(uint16_t()));
-    case 4: return integer_doc(d.is_int() ? int64_t{get(int32_t())} : int64_t{get(uint32_t())});
-    default: return d.is_int() ? integer_doc(get(int64_t())) : Doc(text(get(uint64_t())));
-  }
+  if (d.is_float()) return real_doc(runtime::real_at(at, d));
+  const int64_t number = runtime::integer_at(at, d);
+  if (d.is_bool()) return boolean_doc(number != 0);
+  return d == u64 ? Doc(text(static_cast<uint64_t>(number))) : integer_doc(number);
 }
 
 Doc elements_doc(const runtime::Tensor& t, size_t axis, int64_t& next) {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/float16.h"
 #include "base/float8.h"
+#include "runtime/scalars.h"
 
 namespace sator::runtime {
 
@@ -35,12 +36,8 @@ std::string element_shown(const Tensor& t, int64_t i) {
   if (d == f32) return number(element<float>(t, i));
   if (d == f64) return number(element<double>(t, i));
   if (d.is_float8()) return number(f8_to_f32(element<uint8_t>(t, i), d.code));
-  switch (d.element_bytes()) {
-    case 1: return d.is_uint() ? text(int{element<uint8_t>(t, i)}) : text(int{element<int8_t>(t, i)});
-    case 2: return d.is_uint() ? text(element<uint16_t>(t, i)) : text(element<int16_t>(t, i));
-    case 4: return d.is_uint() ? text(element<uint32_t>(t, i)) : text(element<int32_t>(t, i));
-    default: return d.is_uint() ? text(element<uint64_t>(t, i)) : text(element<int64_t>(t, i));
-  }
+  const int64_t whole = integer_at(t.data_as<char>() + i * d.element_bytes(), d);
+  return d == u64 ? text(static_cast<uint64_t>(whole)) : text(whole);
 }
 
 void show_axis(const Tensor& t, size_t axis, int64_t first, int64_t elements, std::string& out) {

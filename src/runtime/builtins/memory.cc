@@ -1,6 +1,6 @@
 #include "base/error.h"
-#include "base/float16.h"
 #include "runtime/builtins/functions.h"
+#include "runtime/scalars.h"
 #include "runtime/tensor_view.h"
 #include "runtime/vm.h"
 
@@ -33,19 +33,10 @@ Value alloc_scalar(VirtualMachine& vm, const Args& args) {
 Value read_scalar(VirtualMachine&, const Args& args) {
   const Tensor& tensor = args.tensor(0);
   const DType d = tensor.dtype();
-  auto element = [&]<class T>(T) { return *tensor.data_as<const T>(); };
-  if (d == f64) return element(double{});
-  if (d == f32) return static_cast<double>(element(float{}));
-  if (d == f16) return static_cast<double>(f16_to_f32(element(uint16_t{})));
-  if (d == bf16) return static_cast<double>(bf16_to_f32(element(uint16_t{})));
-  const bool is_signed = d.is_int();
-  switch (d.is_integer() || d.is_bool() ? d.element_bytes() : 0) {
-    case 1: return is_signed ? int64_t{element(int8_t{})} : int64_t{element(uint8_t{})};
-    case 2: return is_signed ? int64_t{element(int16_t{})} : int64_t{element(uint16_t{})};
-    case 4: return is_signed ? int64_t{element(int32_t{})} : int64_t{element(uint32_t{})};
-    case 8: return element(int64_t{});
-    default: args.fail_expected(0, "one number");
-  }
+  const void* at = tensor.data_as<const char>();
+  if (d.is_float()) return real_at(at, d);
+  if (d.is_integer() || d.is_bool()) return integer_at(at, d);
+  args.fail_expected(0, "one number");
 }
 
 Value null_value(VirtualMachine&, const Args&) { return {}; }
