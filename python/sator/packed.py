@@ -33,6 +33,8 @@ def _is_packed(node):
 
 
 class _Replacer:
+    """A kernel with calls of the extension's functions in place of its call_packed."""
+
     def __init__(self, body):
         self.calls = 0  # in the expressions of the statement that is being visited
         self.matched = {}  # of each pointer, what it is a part of
@@ -40,6 +42,7 @@ class _Replacer:
             {m.buffer.data: m for m in n.match_buffers}) if isinstance(n, _core.tir.Block) else None)
 
     def visit(self, node):
+        """The part with its calls replaced."""
         if isinstance(node, _core.tir.Evaluate) and _is_packed(node.value):
             around, self.calls = self.calls, 0
             node = tir.Evaluate(self.replaced(_core.map_children(node.value, self.visit), "void"))

@@ -1,4 +1,4 @@
-"""Passes, building and running from Python: results against NumPy, memory that is shared, callbacks."""
+"""Building and running from Python: results against NumPy, memory that is shared, callbacks."""
 import gc
 import os
 import signal
@@ -400,26 +400,7 @@ def main(x: R.Tensor((3,), "float32")):
         self.assertLess(seconds, 20)
 
 
-class Passes(unittest.TestCase):
-    def test_a_pipeline_of_passes_by_name(self):
-        with transform.PassContext(opt_level=3):
-            mod = transform.Sequential([relax.transform.LegalizeOps(), relax.transform.AnnotateTIROpPattern(),
-                                        relax.transform.FuseOps(), relax.transform.FuseTIR()])(Layer)
-        self.assertIn("fused_mm_relu", mod.functions)
-        self.assertIn("mm", Layer.functions)
-
-    def test_pipelines_by_name(self):
-        self.assertIn("fused_mm_relu", relax.get_pipeline("zero")(Layer).functions)
-
-        @relax.register_pipeline("test")
-        def legalized(what):
-            return getattr(relax.transform, what)()
-
-        self.assertIn("relu", relax.get_pipeline("test", "LegalizeOps")(Layer).functions)
-        with self.assertRaises(ValueError) as caught:
-            relax.get_pipeline("none")
-        self.assertIn("test, zero", str(caught.exception))
-
+class Programs(unittest.TestCase):
     def test_memory_of_a_block_and_empty_arrays(self):
         @T.prim_func
         def pick(A: T.Buffer((100,), "int32"), P: T.Buffer((10,), "int32")):
@@ -579,36 +560,6 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
                 sator.build(module, target="llvm")(sator.nd.array(a), c)
                 np.testing.assert_array_equal(c.numpy(), b + m)
 
-    def test_what_is_searched_elsewhere_says_what_there_is(self):
-        with self.assertRaises(sator.TVMError) as caught:
-            sator.meta_schedule.tune_tir(mod=Layer, target="llvm")
-        self.assertIn("tune_tir", str(caught.exception))
-        self.assertIn("dlight", str(caught.exception))
-        with self.assertRaisesRegex(sator.TVMError, "meta_schedule.runner: schedules are not searched"):
-            from sator.meta_schedule.runner import LocalRunner  # noqa: F401
-
-    def test_formulas_over_integers_of_memory_wrap(self):
-        """What is read may be any number of its dtype: a formula is not simplified as if it were an index."""
-        big = np.array([3, 2**31 - 1, 2**30 + 7, 2**31 - 5, 2**32 - 1, 70000], "uint64")
-        three, four = tir.const(3, "int32"), tir.const(4, "int32")
-        for dtype, formula, expected in (
-                ("uint32", lambda x: tir.max(x.astype("int32"), 1), lambda a: np.maximum(a.astype("int32"), 1)),
-                ("uint64", lambda x: tir.Select(x.astype("int64") < 0, three, four), lambda a: np.where(a.astype("int64") < 0, 3, 4)),
-                ("int64", lambda x: tir.Select(x.astype("int32") < 0, three, four), lambda a: np.where(a.astype("int32") < 0, 3, 4)),
-                ("uint16", lambda x: tir.Select(x.astype("int8") < 0, three, four), lambda a: np.where(a.astype("int8") < 0, 3, 4)),
-                ("int32", lambda x: tir.FloorMod(x * 3, three), lambda a: (a * np.int32(3)) % 3),
-                ("int32", lambda x: tir.Select(x + 1 > x, three, four), lambda a: np.where(a + np.int32(1) > a, 3, 4)),
-                ("int32", lambda x: tir.FloorDiv(x * 4, four), lambda a: (a * np.int32(4)) // 4),
-                ("int32", lambda x: ((x + 1).astype("int64") - x.astype("int64")).astype("int32"),
-                 lambda a: ((a + np.int32(1)).astype("int64") - a).astype("int32"))):
-            a = big.astype(dtype)
-            A = te.placeholder((6,), dtype, name="A")
-            O = te.compute((6,), lambda i: formula(A[i]), name="O")  # noqa: B023
-            out = np.zeros(6, "int32")
-            sator.build(te.create_prim_func([A, O]))(a, out)
-            with self.subTest(dtype=dtype, formula=te.create_prim_func([A, O])), np.errstate(all="ignore"):
-                np.testing.assert_array_equal(out, expected(a).astype("int32"))
-
     def test_negative_constants_of_32_bits(self):
         for dtype in ("int8", "int16", "int32", "int64"):
             self.assertEqual(str(relax.const(-3, dtype)), f'R.const(-3, "{dtype}")')
@@ -639,18 +590,6 @@ def main(x: R.Tensor((2,), "float32")):
         a = np.arange(4, dtype="float32")
         np.testing.assert_array_equal(relax.VirtualMachine(relax.build(Reversed))["main"](a).numpy(), a[::-1])
 
-    def test_functions_made_of_their_parts_give_what_their_body_does(self):
-        x, y = relax.Var("x", R.Tensor((2, 3), "float32")), relax.Var("y", R.Tensor((2, 3), "float32"))
-        body = relax.SeqExpr([relax.BindingBlock([relax.VarBinding(y, relax.BlockBuilder().normalize(relax.op.add(x, x)))])], y)
-        for stated in (None, R.Object(), R.Tensor(ndim=2, dtype="float32")):
-            f = relax.Function([x], body, stated)
-            self.assertEqual(f.ret_struct_info, x.struct_info)
-        program = relax.build(sator.IRModule({"main": f}))
-        np.testing.assert_array_equal(relax.VirtualMachine(program)["main"](np.ones((2, 3), "float32")).numpy(), np.full((2, 3), 2))
-        with self.assertRaisesRegex(ValueError, "without ret_struct_info, of a body of which nothing is known"):
-            v = relax.Var("v")
-            relax.Function([v], relax.SeqExpr([], v))
-
     def test_graphs_use_what_programs_return(self):
         @I.ir_module
         class Scalars:
@@ -672,143 +611,6 @@ def main(x: R.Tensor((2,), "float32")):
 
         vm = relax.VirtualMachine(relax.build(Scalars))
         self.assertEqual([vm["main"](np.zeros(s, "float32"))[i] for s in ((2, 3), (5, 1)) for i in (0, 1)], [6, 1.0, 5, 2.5])
-
-    def test_ops_that_there_are_not(self):
-        self.assertEqual([hasattr(relax.op, n) for n in ("linear", "linearr", "call_tir", "nn", "unique")], [True, False, True, True, True])
-        self.assertEqual([hasattr(relax.op.nn, n) for n in ("relu", "linear")], [True, False])
-        self.assertFalse(hasattr(relax.op.memory, "ensure_zero_offset"))
-
-    def test_walks_see_statements_and_expressions(self):
-        seen = []
-        tir.stmt_functor.post_order_visit(Layer["mm"].body, seen.append)
-        self.assertEqual([n for n in seen if not isinstance(n, (tir.Stmt, tir.PrimExpr))], [])
-        self.assertIsInstance(seen[-1], tir.BlockRealize)
-
-    def test_options_by_position_and_name(self):
-        by_name, by_position = relax.transform.ConvertToDataflow(min_size=1), relax.transform.ConvertToDataflow(1)
-        self.assertEqual(by_name(Layer).script(), by_position(Layer).script())
-        with self.assertRaises(sator.TVMError) as caught:
-            relax.transform.ConvertToDataflow(minsize=1)(Layer)
-        self.assertIn("min_size", str(caught.exception))
-        with self.assertRaises(AttributeError) as caught:
-            relax.transform.LegaliseOps
-        self.assertIn("LegalizeOps", str(caught.exception))
-
-    def test_every_pass_of_the_program_is_there(self):
-        from sator import _core
-
-        for name, does, _ in _core.passes():
-            self.assertIn(does[1:], getattr(relax.transform, name).__doc__)
-
-    def test_passes_written_in_python(self):
-        @transform.module_pass(opt_level=0, name="Rename")
-        class Rename:
-            def __init__(self, name):
-                self.name = name
-
-            def transform_module(self, mod, ctx):
-                return sator.IRModule({self.name if k == "main" else k: f for k, f in mod.functions.items()})
-
-        self.assertIn("entry", Rename("entry")(Layer).functions)
-
-        @tir.transform.prim_func_pass(opt_level=0)
-        def mark(func, mod, ctx):
-            return func.with_attr("marked", 1)
-
-        out = mark(Layer)
-        self.assertEqual(out["mm"].attrs["marked"], 1)
-        self.assertNotIn("marked", out["main"].attrs)
-
-    def test_instruments_hear_of_each_pass(self):
-        heard = []
-
-        class Listener:
-            def run_before_pass(self, mod, info):
-                heard.append(info.name)
-
-            def should_run(self, mod, info):
-                return info.name != "FuseOps"
-
-        with transform.PassContext(instruments=[Listener()]):
-            transform.Sequential([relax.transform.LegalizeOps(), relax.transform.FuseOps()])(Layer)
-        self.assertEqual(heard, ["sequential", "LegalizeOps"])
-
-    def test_a_sequence_leaves_out_passes_as_the_context_says(self):
-        ran = []
-
-        def noted(level):
-            @transform.module_pass(opt_level=level, name=f"P{level}")
-            def run(mod, ctx):
-                ran.append(level)
-                return mod
-
-            return run
-
-        steps = [noted(level) for level in (0, 2, 3)]
-        for context, expected in (({}, [0, 2]), ({"opt_level": 3}, [0, 2, 3]), ({"opt_level": 1}, [0]), ({"required_pass": ["P3"]}, [0, 2, 3]),
-                                  ({"disabled_pass": ["P0"]}, [2]), ({"disabled_pass": ["P3"], "required_pass": ["P3"]}, [0, 2])):
-            ran.clear()
-            with self.subTest(context), transform.PassContext(**context):
-                transform.Sequential(steps)(Layer)
-                self.assertEqual(ran, expected)
-        ran.clear()
-        with transform.PassContext(opt_level=0, disabled_pass=["P0"]):
-            steps[0](Layer)
-            steps[2](Layer)
-        self.assertEqual(ran, [0, 3])  # a call alone runs
-
-    def test_a_sequence_runs_what_its_passes_require(self):
-        seen = []
-
-        @transform.module_pass(opt_level=0, required=["relax.transform.LegalizeOps"])
-        def Count(mod, ctx):
-            seen.append(len(mod.get_global_vars()))
-            return mod
-
-        before = len(Layer.get_global_vars())
-        Count(Layer)  # a call alone requires nothing, as in TVM
-        transform.Sequential([Count])(Layer)
-        with transform.PassContext(disabled_pass=["Count"]):
-            transform.Sequential([Count])(Layer)
-        self.assertEqual(seen[0], before)
-        self.assertEqual(len(seen), 2)
-        self.assertGreater(seen[1], before)
-
-        @transform.module_pass(opt_level=0, required=["LegaliseOps"])
-        def Wrong(mod, ctx):
-            return mod
-
-        with self.assertRaisesRegex(ValueError, "the pass Wrong requires LegaliseOps, .*\n.*\n.*LegalizeOps"):
-            transform.Sequential([Wrong])(Layer)
-
-    def test_an_instrument_that_raises_leaves_no_context(self):
-        heard = []
-
-        class Listener:
-            def __init__(self, name, raises=""):
-                self.name, self.raises = name, raises
-
-            def enter_pass_ctx(self):
-                self.hear("enter")
-
-            def exit_pass_ctx(self):
-                self.hear("exit")
-
-            def hear(self, event):
-                heard.append((self.name, event))
-                if event == self.raises:
-                    raise ValueError(event)
-
-        before = len(transform.PassContext._stack)
-        context = transform.PassContext(instruments=[Listener("a"), Listener("b"), Listener("c", "enter"), Listener("d")])
-        with self.assertRaisesRegex(ValueError, "enter"), context:
-            self.fail("the context is in force")
-        self.assertEqual(heard, [("a", "enter"), ("b", "enter"), ("c", "enter"), ("b", "exit"), ("a", "exit")])
-        self.assertEqual((context.instruments, len(transform.PassContext._stack)), ([], before))
-        context = transform.PassContext(instruments=[Listener("a", "exit"), Listener("b")])
-        with self.assertRaisesRegex(ValueError, "exit"), context:
-            pass
-        self.assertEqual((context.instruments, len(transform.PassContext._stack)), ([], before))
 
 
 class Exported(unittest.TestCase):

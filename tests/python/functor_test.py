@@ -4,6 +4,7 @@ import unittest
 import numpy as np
 
 import sator
+from build_test import Layer
 from sator import relax, tir
 from sator.relax import PyExprMutator, PyExprVisitor
 from sator.relax.expr_functor import mutator, visitor
@@ -70,6 +71,12 @@ class Orders(unittest.TestCase):
         x = relax.Var("x", R.Tensor("float32", ndim=1))
         cls().visit_binding(relax.MatchCast(relax.Var("y", R.Tensor((n,), "float32")), x, R.Tensor((n,), "float32")))
         self.assertEqual(calls, ["match_cast", "var", "shape_expr", "var_def"])
+
+    def test_walks_see_statements_and_expressions(self):
+        seen = []
+        tir.stmt_functor.post_order_visit(Layer["mm"].body, seen.append)
+        self.assertEqual([n for n in seen if not isinstance(n, (tir.Stmt, tir.PrimExpr))], [])
+        self.assertIsInstance(seen[-1], tir.BlockRealize)
 
 
 class Rewrites(unittest.TestCase):
@@ -157,6 +164,18 @@ class Rewrites(unittest.TestCase):
             pass
 
         self.assertTrue(issubclass(visitor(type("Leaf", (Base._cls,), {})), Base))
+
+    def test_functions_made_of_their_parts_give_what_their_body_does(self):
+        x, y = relax.Var("x", R.Tensor((2, 3), "float32")), relax.Var("y", R.Tensor((2, 3), "float32"))
+        body = relax.SeqExpr([relax.BindingBlock([relax.VarBinding(y, relax.BlockBuilder().normalize(relax.op.add(x, x)))])], y)
+        for stated in (None, R.Object(), R.Tensor(ndim=2, dtype="float32")):
+            f = relax.Function([x], body, stated)
+            self.assertEqual(f.ret_struct_info, x.struct_info)
+        program = relax.build(sator.IRModule({"main": f}))
+        np.testing.assert_array_equal(relax.VirtualMachine(program)["main"](np.ones((2, 3), "float32")).numpy(), np.full((2, 3), 2))
+        with self.assertRaisesRegex(ValueError, "without ret_struct_info, of a body of which nothing is known"):
+            v = relax.Var("v")
+            relax.Function([v], relax.SeqExpr([], v))
 
 
 if __name__ == "__main__":

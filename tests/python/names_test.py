@@ -89,6 +89,11 @@ class Refused(unittest.TestCase):
             with self.subTest(path), self.assertRaisesRegex(AttributeError, "the nearest are"):
                 resolved(path)
 
+    def test_ops_that_there_are_not(self):
+        self.assertEqual([hasattr(relax.op, n) for n in ("linear", "linearr", "call_tir", "nn", "unique")], [True, False, True, True, True])
+        self.assertEqual([hasattr(relax.op.nn, n) for n in ("relu", "linear")], [True, False])
+        self.assertFalse(hasattr(relax.op.memory, "ensure_zero_offset"))
+
 
 class Present(unittest.TestCase):
     def test_the_same_things_under_tvm_s_names(self):

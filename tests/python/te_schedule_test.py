@@ -472,9 +472,6 @@ class ReductionsOfSeveralResults(unittest.TestCase):
             s[parts[1]].parallel(parts[1].op.axis[0])
             s[second].parallel(second.op.axis[0])
 
-        def read(s, first, second, k):
-            s.cache_read(first, "local", [])
-
         rng = np.random.default_rng(2)
         values = rng.permutation(35).reshape(5, 7).astype("int32")
         places = np.tile(np.arange(7, dtype="int32"), (5, 1))
@@ -493,7 +490,7 @@ class ReductionsOfSeveralResults(unittest.TestCase):
         with self.assertRaisesRegex(sator.error.UseError, "cache_write\\(T.v0\\): one reduction computes 2 tensors"):
             s.cache_write(second, "local")
         with self.assertRaisesRegex(sator.error.UseError, "cache_read\\(T.v0\\) for no reader"):
-            read(s, first, second, k)
+            s.cache_read(first, "local", [])
 
     def test_formulas_of_several_results_are_in_one_place(self):
         A = te.placeholder((8, 8), name="A")

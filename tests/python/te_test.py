@@ -282,6 +282,28 @@ class Formulas(unittest.TestCase):
         sator.build(te.create_prim_func([X, W, summed]))(x, w, out)
         np.testing.assert_array_equal(out, [1, 0, 20, 7])
 
+    def test_formulas_over_integers_of_memory_wrap(self):
+        """What is read may be any number of its dtype: a formula is not simplified as if it were an index."""
+        big = np.array([3, 2**31 - 1, 2**30 + 7, 2**31 - 5, 2**32 - 1, 70000], "uint64")
+        three, four = tir.const(3, "int32"), tir.const(4, "int32")
+        for dtype, formula, expected in (
+                ("uint32", lambda x: tir.max(x.astype("int32"), 1), lambda a: np.maximum(a.astype("int32"), 1)),
+                ("uint64", lambda x: tir.Select(x.astype("int64") < 0, three, four), lambda a: np.where(a.astype("int64") < 0, 3, 4)),
+                ("int64", lambda x: tir.Select(x.astype("int32") < 0, three, four), lambda a: np.where(a.astype("int32") < 0, 3, 4)),
+                ("uint16", lambda x: tir.Select(x.astype("int8") < 0, three, four), lambda a: np.where(a.astype("int8") < 0, 3, 4)),
+                ("int32", lambda x: tir.FloorMod(x * 3, three), lambda a: (a * np.int32(3)) % 3),
+                ("int32", lambda x: tir.Select(x + 1 > x, three, four), lambda a: np.where(a + np.int32(1) > a, 3, 4)),
+                ("int32", lambda x: tir.FloorDiv(x * 4, four), lambda a: (a * np.int32(4)) // 4),
+                ("int32", lambda x: ((x + 1).astype("int64") - x.astype("int64")).astype("int32"),
+                 lambda a: ((a + np.int32(1)).astype("int64") - a).astype("int32"))):
+            a = big.astype(dtype)
+            A = te.placeholder((6,), dtype, name="A")
+            O = te.compute((6,), lambda i: formula(A[i]), name="O")  # noqa: B023
+            out = np.zeros(6, "int32")
+            sator.build(te.create_prim_func([A, O]))(a, out)
+            with self.subTest(dtype=dtype, formula=te.create_prim_func([A, O])), np.errstate(all="ignore"):
+                np.testing.assert_array_equal(out, expected(a).astype("int32"))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -34,9 +34,14 @@ def names():
     return sorted({*_OPERATORS, *FUNCTIONS, *METHODS})
 
 
-@operator("alias", "lift_fresh", "lift_fresh_copy")
-def _same(reader, x, *_more, **_options):
-    return x
+# Other names of what functions and methods do.
+operator("alias", "lift_fresh", "lift_fresh_copy")(METHODS["clone"])
+operator("_to_copy")(METHODS["to"])
+operator("_unsafe_view")(METHODS["reshape"])
+operator("split_with_sizes", "unsafe_split", "unsafe_split_with_sizes")(METHODS["split"])
+operator("_adaptive_avg_pool2d")(FUNCTIONS["adaptive_avg_pool2d"])
+for _name in ("and", "or", "xor"):
+    operator(f"__{_name}__")(FUNCTIONS[f"bitwise_{_name}"])
 
 
 @operator("_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range", "sym_constrain_range_for_size")
@@ -54,14 +59,14 @@ def _embedding(reader, weight, indices, *_options, **_named):
     return FUNCTIONS["embedding"](reader, indices, weight)
 
 
-@operator("softmax", "_softmax")
-def _softmax(reader, x, dim, to=None):
-    return FUNCTIONS["softmax"](reader, x, dim, dtype=to if to not in (False, True) else None)
+def _softmax(name):
+    """Their third argument is a dtype, or whether a float16 tensor becomes float32, which on CPUs none does."""
+    @operator(name, "_" + name)
+    def convert(reader, x, dim, to=None):
+        return FUNCTIONS[name](reader, x, dim, dtype=None if isinstance(to, bool) else to)
 
 
-@operator("log_softmax", "_log_softmax")
-def _log_softmax(reader, x, dim, to=None):
-    return FUNCTIONS["log_softmax"](reader, x, dim, dtype=to if to not in (False, True) else None)
+_softmax("softmax"), _softmax("log_softmax")
 
 
 @operator("elu")
@@ -98,10 +103,10 @@ def _log1p(reader, x):
     one = relax.const(1, dtype(x))
     u = reader.emit(relax.op.add(one, x))
     kept = reader.emit(relax.op.subtract(u, one))
-    scaled = reader.emit(relax.op.multiply(reader.emit(relax.op.log(u)), reader.emit(relax.op.divide(x, kept))))
-    exact = reader.emit(relax.op.logical_or(reader.emit(relax.op.equal(u, one)), reader.emit(relax.op.equal(kept, x))))
-    plain = reader.emit(relax.op.where(reader.emit(relax.op.equal(u, one)), x, reader.emit(relax.op.log(u))))
-    return relax.op.where(exact, plain, scaled)
+    logarithm = reader.emit(relax.op.log(u))
+    scaled = reader.emit(relax.op.multiply(logarithm, reader.emit(relax.op.divide(x, kept))))
+    plain = reader.emit(relax.op.where(reader.emit(relax.op.equal(kept, x)), logarithm, scaled))
+    return relax.op.where(reader.emit(relax.op.equal(u, one)), x, plain)
 
 
 def _logarithm(name, base):
@@ -122,18 +127,10 @@ def _over_bools(name, reduction):
 
 _over_bools("any", relax.op.max), _over_bools("all", relax.op.min)
 
-for _name in ("and", "or", "xor"):
-    operator(f"__{_name}__")(FUNCTIONS[f"bitwise_{_name}"])
-
 
 @operator("bitwise_not")
 def _bitwise_not(reader, x):
     return relax.op.logical_not(x) if dtype(x) == "bool" else relax.op.bitwise_not(x)
-
-
-@operator("_unsafe_view")
-def _unsafe_view(reader, x, size):
-    return relax.op.reshape(x, list(size))
 
 
 @operator("view_as", "reshape_as")
@@ -149,11 +146,6 @@ def _expand(reader, x, size, implicit=False):
 @operator("expand_as")
 def _expand_as(reader, x, other):
     return relax.op.broadcast_to(x, shape(other))
-
-
-@operator("split_with_sizes", "unsafe_split", "unsafe_split_with_sizes")
-def _split(reader, x, sizes, dim=0):
-    return FUNCTIONS["split"](reader, x, sizes, dim)
 
 
 @operator("slice")
@@ -188,10 +180,11 @@ def _broadcast(shapes):
 
 def _from_zero(reader, index, extent):
     """Positions, of which negative ones count from the end."""
-    zero, extent = relax.const(0, dtype(index)), relax.const(int(extent), dtype(index)) if hasattr(extent, "value") else extent
-    if not isinstance(extent, relax.Constant):
+    if not hasattr(extent, "value"):  # a symbolic size
         return index
-    return reader.emit(relax.op.where(reader.emit(relax.op.less(index, zero)), reader.emit(relax.op.add(index, extent)), index))
+    is_negative = reader.emit(relax.op.less(index, relax.const(0, dtype(index))))
+    from_end = reader.emit(relax.op.add(index, relax.const(extent.value, dtype(index))))
+    return reader.emit(relax.op.where(is_negative, from_end, index))
 
 
 @operator("diff")
@@ -206,16 +199,6 @@ def _diff(reader, x, n=1, dim=-1, prepend=None, append=None):
 @operator("scalar_tensor")
 def _scalar_tensor(reader, value, dtype=None, **_options):
     return FUNCTIONS["full"](reader, [], value, dtype)
-
-
-@operator("einsum")
-def _einsum(reader, equation, operands, path=None):
-    return FUNCTIONS["einsum"](reader, equation, *operands)
-
-
-@operator("_to_copy", "to")
-def _to(reader, x, *args, dtype=None, **_options):
-    return METHODS["to"](reader, x, *args, dtype=dtype)
 
 
 # Layers of networks.
@@ -289,11 +272,6 @@ def _native_dropout(reader, x, p, train):
 @operator("max_pool2d_with_indices")
 def _max_pool2d_with_indices(reader, x, *args, **options):
     return reader.emit(FUNCTIONS["max_pool2d"](reader, x, *args, **options)), None
-
-
-@operator("_adaptive_avg_pool2d")
-def _adaptive_avg_pool2d(reader, x, size):
-    return FUNCTIONS["adaptive_avg_pool2d"](reader, x, size)
 
 
 @operator("constant_pad_nd")
