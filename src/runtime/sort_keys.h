@@ -62,19 +62,25 @@ void with_unsigned(int bits, F&& f) {
   return f(uint64_t{});
 }
 
-/// The keys of `lines` lines of `count` elements, which lie `stride` apart in each and side by side: keys[line * count + i].
+/// The keys of `lines` lines of `count` elements, which lie `stride` apart in each and side by side: keys[line * count + i]. `flip` is
+/// all ones where greater elements come first, else 0.
 template <class Key>
 void read_keys(const void* data, const KeyForm& form, int64_t from, int64_t lines, int64_t stride, int64_t count,
-               Key* keys) {
-  with_unsigned(form.bits, [&]<class T>(T) {
+               Key flip, Key* keys) {
+  with_unsigned(form.bits, [&, form = form]<class T>(T) {
     if constexpr (sizeof(T) <= sizeof(Key)) {
-      const char* at = static_cast<const char*>(data) + from * static_cast<int64_t>(sizeof(T));
+      const char* first = static_cast<const char*>(data) + from * static_cast<int64_t>(sizeof(T));
+      auto key_at = [&](int64_t i) {
+        T value;
+        std::memcpy(&value, first + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+        return static_cast<Key>(form.key_of(Key{value}) ^ flip);
+      };
+      if (lines == 1 && stride == 1) {  // a loop of vectors
+        for (int64_t i = 0; i < count; ++i) keys[i] = key_at(i);
+        return;
+      }
       for (int64_t i = 0; i < count; ++i)
-        for (int64_t line = 0; line < lines; ++line) {
-          T value;
-          std::memcpy(&value, at + (i * stride + line) * static_cast<int64_t>(sizeof(T)), sizeof(T));
-          keys[line * count + i] = form.key_of(Key{value});
-        }
+        for (int64_t line = 0; line < lines; ++line) keys[line * count + i] = key_at(i * stride + line);
     }
   });
 }

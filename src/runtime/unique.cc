@@ -31,7 +31,7 @@ Value unique_elements(const Tensor& x, const UniqueOptions& options) {
   const int64_t n = x.num_elements();
   const KeyForm form = key_form(x.dtype());
   std::vector<Key> keys(static_cast<size_t>(n));
-  read_keys(x.data(), form, 0, 1, 1, n, keys.data());
+  read_keys(x.data(), form, 0, 1, 1, n, Key{0}, keys.data());
   const bool by_order = options.index || options.inverse || !options.sorted;
   std::vector<Keyed<Key>> order;
   if (by_order) {
@@ -110,7 +110,7 @@ Value unique(const Tensor& x, const UniqueOptions& options) {
   std::vector<uint64_t> keys(static_cast<size_t>(slices.count * length));
   for (int64_t s = 0; s < slices.count; ++s)
     for (int64_t k = 0; k < length; ++k)
-      read_keys(x.data(), form, slices.element(s, k), 1, 1, 1, &keys[static_cast<size_t>(s * length + k)]);
+      read_keys(x.data(), form, slices.element(s, k), 1, 1, 1, uint64_t{0}, &keys[static_cast<size_t>(s * length + k)]);
   auto keys_of = [&](int64_t s) {
     return std::span(keys).subspan(static_cast<size_t>(s * length), static_cast<size_t>(length));
   };

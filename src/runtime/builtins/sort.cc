@@ -141,8 +141,7 @@ void sort_long_lines(VirtualMachine& vm, const SortJob& job) {
   vm.pool().for_each_chunk(lines.count, [&](int64_t begin, int64_t end, SatorContext*) {
     std::vector<Key> keys(static_cast<size_t>(lines.length)), scratch;
     for (int64_t line = begin; line < end; ++line) {
-      read_keys(job.x.data(), form, lines.first(line), 1, lines.inner, lines.length, keys.data());
-      for (Key& key : keys) key ^= flip;
+      read_keys(job.x.data(), form, lines.first(line), 1, lines.inner, lines.length, flip, keys.data());
       sort_by_digits(keys, scratch, form.bits);
       with_unsigned(form.bits, [&]<class T>(T) {
         T* to = job.out.values->data_as<T>() + lines.first(line);
@@ -171,8 +170,7 @@ void sort_lines(VirtualMachine& vm, const SortJob& job) {
     for (int64_t group = begin; group < end; ++group) {
       const int64_t first = group % groups * at_once, lines = std::min(at_once, inner - first);
       const int64_t from = group / groups * n * inner + first, to = group / groups * wanted * inner + first;
-      read_keys(job.x.data(), form, from, lines, inner, n, keys.data());
-      for (int64_t i = 0; i < lines * n; ++i) keys[static_cast<size_t>(i)] ^= flip;
+      read_keys(job.x.data(), form, from, lines, inner, n, flip, keys.data());
       for (int64_t line = 0; line < lines; ++line) {
         const Key* own = keys.data() + line * n;
         if (wanted * 8 < n || n < kFew) {
