@@ -132,6 +132,12 @@ bool is_float_value(const Expr& e, double v) {
   return f && f->value == v;
 }
 
+/// Whether a float is surely neither NaN, by which 0 is NaN too, nor infinity: one that was an integer is, where its dtype has all.
+bool is_finite(const Expr& e) {
+  const Cast* c = e.as<Cast>();
+  return c && c->value->dtype.is_integer() && c->dtype.bits >= 32;
+}
+
 void need_divisor(const Expr& b, const char* what) {
   if (is_zero(b))
     fail({.what = text(what, " by the constant 0"),
@@ -170,8 +176,8 @@ Expr operator*(Expr a, Expr b) {
     return e;
   if (is_zero(a) || is_one(b) || is_float_value(b, 1)) return a;
   if (is_zero(b) || is_one(a) || is_float_value(a, 1)) return b;
-  if (is_float_value(a, 0)) return a;
-  if (is_float_value(b, 0)) return b;
+  if (is_float_value(a, 0) && is_finite(b)) return a;
+  if (is_float_value(b, 0) && is_finite(a)) return b;
   return make<Mul>(std::move(a), std::move(b));
 }
 

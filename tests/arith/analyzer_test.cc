@@ -303,5 +303,15 @@ TEST(Analyzer, AComparisonOfFloatsIsNotTurnedRound) {
   EXPECT_EQ(kind_of(analyzer.simplify(make<Not>(lt(i, j)))), Kind::le);
 }
 
+TEST(Analyzer, ZeroTimesAVectorOfFloatsStays) {
+  Analyzer analyzer;
+  auto of_zeros = [](DType dtype) {
+    const Expr zero = dtype.is_float() ? float_imm(0, dtype) : int_imm(0, dtype);
+    return make<Mul>(make<Broadcast>(zero, 4), make_var("x", dtype.with_lanes(4)));
+  };
+  EXPECT_EQ(kind_of(analyzer.simplify(of_zeros(f32))), Kind::mul);
+  EXPECT_EQ(kind_of(analyzer.simplify(of_zeros(i32))), Kind::broadcast);
+}
+
 }  // namespace
 }  // namespace sator::arith

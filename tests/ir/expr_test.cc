@@ -22,5 +22,14 @@ TEST(Expr, ConstantsBecomeIntegersAsValuesDo) {
   EXPECT_EQ(cast_of(NAN, i32), 0);
 }
 
+TEST(Expr, ZeroTimesAFloatIsZeroWhereThatIsANumber) {
+  const Expr zero = float_imm(0, f32), x = make_var("x", f32), i = make_var("i", i32);
+  EXPECT_TRUE((x * zero).as<Mul>());
+  EXPECT_TRUE((zero * x).as<Mul>());
+  EXPECT_EQ((zero * cast_to(f32, i)).get(), zero.get());
+  EXPECT_TRUE((float_imm(0, f16) * cast_to(f16, i)).as<Mul>());  // 70000 is infinite there
+  EXPECT_EQ((make_var("n", i32) * int_imm(0)).as<IntImm>()->value, 0);
+}
+
 }  // namespace
 }  // namespace sator

@@ -12,7 +12,10 @@ const RuleTable& mul_vector() {
   static const RuleTable table("mul, vector", {
       {"broadcast*broadcast", {broadcast(x) * broadcast(y)}, broadcast(x * y)},
       {"ramp*broadcast", {ramp(b1, s1) * broadcast(x), broadcast(x) * ramp(b1, s1)}, ramp(b1 * x, s1 * x)},
-      {"broadcast-zero", {broadcast(0) * x}, broadcast(0)},
+      {"broadcast-zero", {broadcast(0) * x}, {}, {}, false,
+       [](const Bindings& b, Rewriter&) {  // of floats x may be infinite
+         return b.dtype.is_float() ? Expr() : make<Broadcast>(int_imm(0, b.dtype.element()), b.lanes);
+       }},
   });
   // clang-format on
   return table;
