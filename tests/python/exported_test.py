@@ -80,7 +80,7 @@ def fashion_mlp(batch):
                     {"p_fc1": w["fc1.weight"], "p_bias1": w["fc1.bias"], "p_fc2": w["fc2.weight"], "p_bias2": w["fc2.bias"]})
 
 
-class FromExportedProgram(unittest.TestCase):
+class ProgramTest(unittest.TestCase):
     def check(self, arrays, rows, wanted, weights=None, **options):
         """Each row's value beside the wanted one, of the same shape and dtype."""
         inputs = {name: (a.shape, str(a.dtype)) for name, a in arrays.items()}
@@ -92,6 +92,8 @@ class FromExportedProgram(unittest.TestCase):
                 self.assertEqual((value.shape, value.dtype), (expected.shape, expected.dtype))
                 np.testing.assert_allclose(value, expected, rtol=2e-5, atol=2e-6)
 
+
+class FromExportedProgram(ProgramTest):
     def test_a_network_gives_torch_s_logits(self):
         expected = safetensors(REFERENCE / "models/fashion-mlp/expected.safetensors")
         images, logits = expected["input_u8"].astype("float32") / 255, expected["logits"]
@@ -161,12 +163,12 @@ class FromExportedProgram(unittest.TestCase):
         rng = np.random.default_rng(5)
         q, kv = rng.standard_normal((2, 4, 5, 8), "float32"), rng.standard_normal((2, 2, 5, 8), "float32")
         seen = rng.random((5, 5)) > 0.4
-        seen[:, 0] = True
+        seen[:, 0], seen[3] = True, False
 
         def attend(q, k, v, mask):
             scores = np.where(mask, np.einsum("...qd,...kd->...qk", q, k) / np.sqrt(8), -np.inf)
-            e = np.exp(scores - scores.max(-1, keepdims=True))
-            return np.einsum("...qk,...kd->...qd", e / e.sum(-1, keepdims=True), v).astype("float32")
+            e = np.exp(scores - np.maximum(scores.max(-1, keepdims=True), -1e9))
+            return np.einsum("...qk,...kd->...qd", e / np.maximum(e.sum(-1, keepdims=True), 1e-30), v).astype("float32")  # 0 where nothing is seen
 
         wide = np.repeat(kv, 2, 1)
         self.check({"q": q, "kv": kv, "flat": q[:, 0].copy(), "seen": seen},

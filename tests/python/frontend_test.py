@@ -257,15 +257,15 @@ class FromFx(unittest.TestCase):
         rows = (
             (lambda c, a: c("interpolate", a, scale_factor=2), x.repeat(2, 2).repeat(2, 3)),
             (lambda c, a: c("interpolate", a, size=(2, 3), mode="bilinear", align_corners=True), np.stack([x[..., 0], x.mean(-1), x[..., 1]], -1)),
+            (lambda c, a: c("interpolate", a, scale_factor=1.3), x[:, :, [0, 0]][..., [0, 0]]),  # of elements 0 and floor(1 / 1.3)
             (lambda c, a: c("index_select", a, 1, relax.const(np.array([1, 0]))), x[:, [1, 0]]),
+            (lambda c, a: c("getitem", a, (slice(None), slice(1, 2), relax.const(np.array([1, 0])))), x[:, 1:2, [1, 0]]),
+            (lambda c, a: c("getitem", a, (0, Ellipsis, relax.const(np.array([[1, -2]])), None)), x[0][:, :, [[1, 0]], None]),
         )
         for i, (make, wanted) in enumerate(rows):
             with self.subTest(row=i):
                 model, info = self.graph(make, x.shape)
                 np.testing.assert_allclose(run(from_fx(model, info), x).numpy(), wanted, rtol=1e-6)
-        model, info = self.graph(lambda c, a: c("interpolate", a, scale_factor=1.3), x.shape)
-        with self.assertRaisesRegex(sator.TVMError, "recompute_scale_factor"):
-            from_fx(model, info)
 
         class ConvTranspose2d:
             weight, bias = np.arange(2 * 3 * 2 * 2, dtype="float32").reshape(2, 3, 2, 2), np.array([1, 2, 3], "float32")

@@ -1,7 +1,10 @@
 """Element-wise functions of two operands, with torch's promotion of dtypes."""
+import functools
+
 from sator import relax, tir
 from sator.error import TVMError
-from sator.relax.frontend.torch.table import FUNCTIONS, converter, dtype, is_expr, rank
+from sator.relax.frontend.torch.table import FUNCTIONS, apply, const_like, converter, dtype, is_expr, rank
+from sator.relax.frontend.torch.values import dtype_of
 
 
 def _category(name):
@@ -57,21 +60,77 @@ def promoted(reader, *operands):
     return [cast(reader, x, wanted) for x in operands]
 
 
+_NARROW = ("float16", "bfloat16")
+
+
+def in_float32(convert):
+    """A converter that computes tensors of 16 bits as float32 and gives their dtype: inside of an operator torch rounds nothing."""
+    @functools.wraps(convert)
+    def widened(reader, x, *args, **options):
+        narrow = dtype(x)
+        if narrow not in _NARROW or options.get("dtype") is not None:
+            return convert(reader, x, *args, **options)
+
+        def wide(value):
+            return cast(reader, value, "float32") if is_expr(value) and dtype(value) == narrow else value
+
+        out = convert(reader, wide(x), *map(wide, args), **{name: wide(value) for name, value in options.items()})
+        if isinstance(out, tuple):
+            return tuple(cast(reader, part, narrow) for part in out)
+        return cast(reader, reader.emit(out), narrow)
+
+    return widened
+
+
+def _loses(number, narrow):
+    """Whether a dtype of 16 bits has no such number."""
+    import ml_dtypes
+    import numpy
+
+    with numpy.errstate(over="ignore"):
+        kept = numpy.float32(number).astype(ml_dtypes.bfloat16 if narrow == "bfloat16" else narrow)
+    return kept.astype("float32") != numpy.float32(number)
+
+
+def _in_common(reader, compute, *operands):
+    """What `compute` gives of operands in their common dtype: as float32 where one is a number that a dtype of 16 bits has not."""
+    wanted = result_dtype(*operands)
+    numbers = [x for x in operands if isinstance(x, (int, float)) and not isinstance(x, bool)]
+    if wanted not in _NARROW or not any(_loses(n, wanted) for n in numbers):
+        return compute(*(cast(reader, x, wanted) for x in operands))
+    return cast(reader, reader.emit(compute(*(cast(reader, x, "float32") for x in operands))), wanted)
+
+
 def _binary(name, python=None):
-    def convert(reader, a, b, alpha=1, **_options):
+    def convert(reader, a, b, **_options):
         if not is_expr(a) and not is_expr(b):
             return python(a, b)
-        a, b = promoted(reader, a, b)
-        if alpha != 1:
-            b = reader.emit(relax.op.multiply(b, relax.const(alpha, dtype(a))))
-        return getattr(relax.op, name)(a, b)
+        return getattr(relax.op, name)(*promoted(reader, a, b))
 
     return convert
 
 
+def _linear(name, of_bools, python):
+    """Sums and products, of which torch takes truth values too."""
+    def convert(reader, a, b, alpha=1, **_options):
+        if not is_expr(a) and not is_expr(b):
+            return python(a, b)
+        if result_dtype(a, b) == "bool" and of_bools:
+            return getattr(relax.op, of_bools)(*promoted(reader, a, b))
+        if alpha != 1:
+            b = reader.emit(_in_common(reader, relax.op.multiply, b, alpha) if is_expr(b) else relax.const(b * alpha, result_dtype(a, b)))
+        return _in_common(reader, getattr(relax.op, name), a, b)
+
+    return convert
+
+
+for _name, _ours, _of_bools, _python in (("add", "add", "logical_or", lambda a, b: a + b), ("sub", "subtract", None, lambda a, b: a - b),
+                                         ("mul", "multiply", "logical_and", lambda a, b: a * b)):
+    converter(_name)(_linear(_ours, _of_bools, _python))
+
+
 for _name, _ours, _python in (
-        ("add", "add", lambda a, b: a + b), ("sub", "subtract", lambda a, b: a - b), ("mul", "multiply", lambda a, b: a * b),
-        ("floordiv", "floor_divide", lambda a, b: a // b), ("maximum", "maximum", max), ("minimum", "minimum", min),
+        ("maximum", "maximum", max), ("minimum", "minimum", min),
         ("lt", "less", lambda a, b: a < b), ("le", "less_equal", lambda a, b: a <= b), ("gt", "greater", lambda a, b: a > b),
         ("ge", "greater_equal", lambda a, b: a >= b), ("eq", "equal", lambda a, b: a == b), ("ne", "not_equal", lambda a, b: a != b),
         ("mod", "floor_mod", lambda a, b: a % b), ("fmod", "mod", None), ("and_", "bitwise_and", lambda a, b: a & b),
@@ -80,26 +139,63 @@ for _name, _ours, _python in (
     converter(_name)(_binary(_ours, _python))
 
 
+@converter("rsub")
+def _rsub(reader, a, b, alpha=1):
+    return FUNCTIONS["sub"](reader, b, a, alpha)
+
+
+@converter("bitwise_not", "invert", "__invert__")
+def _bitwise_not(reader, x):
+    return relax.op.logical_not(x) if dtype(x) == "bool" else relax.op.bitwise_not(x)
+
+
+def _quotient_rounded_down(reader, a, b):
+    """The whole number below a / b, found by the remainder as Python does: 1.0 // 0.1 is 9. Source: div_floor_floating, c10/util/generic_math.h."""
+    remainder = apply(reader, "mod", a, b)
+    zero, one = const_like(0, a), const_like(1, a)
+    quotient = apply(reader, "divide", apply(reader, "subtract", a, remainder), b)
+    signs_differ = apply(reader, "not_equal", apply(reader, "less", b, zero), apply(reader, "less", remainder, zero))
+    is_less = apply(reader, "logical_and", apply(reader, "not_equal", remainder, zero), signs_differ)
+    quotient = apply(reader, "where", is_less, apply(reader, "subtract", quotient, one), quotient)
+    down = apply(reader, "floor", quotient)
+    is_more = apply(reader, "greater", apply(reader, "subtract", quotient, down), const_like(0.5, a))
+    down = apply(reader, "where", is_more, apply(reader, "add", down, one), down)
+    return relax.op.where(apply(reader, "equal", b, zero), apply(reader, "divide", a, b), down)
+
+
+@converter("floordiv", "floor_divide")
+def _floor_divide(reader, a, b):
+    if not is_expr(a) and not is_expr(b):
+        return a // b
+    if _category(result_dtype(a, b)) < 2:
+        return relax.op.floor_divide(*promoted(reader, a, b))
+    return _in_common(reader, lambda a, b: _quotient_rounded_down(reader, a, b), a, b)
+
+
 @converter("truediv", "div", "div_", "divide", "true_divide")
 def _divide(reader, a, b, rounding_mode=None):
     """a / b: of integers a float32 one; rounding_mode "floor" or "trunc" rounds, and then integers stay integers."""
-    if not is_expr(a) and not is_expr(b):
-        return a / b
-    a, b = promoted(reader, a, b)
     if rounding_mode == "floor":
-        return relax.op.floor_divide(a, b)
-    if rounding_mode == "trunc" and _category(dtype(a)) < 2:
-        return relax.op.floor_divide(reader.emit(relax.op.subtract(a, reader.emit(relax.op.mod(a, b)))), b)
+        return _floor_divide(reader, a, b)
     if rounding_mode not in (None, "trunc"):
         raise TVMError(f"error: div: rounding_mode is {rounding_mode!r}\n  needs: None, \"floor\" or \"trunc\"")
-    if _category(dtype(a)) < 2:
+    if not is_expr(a) and not is_expr(b):
+        return a / b
+    if _category(result_dtype(a, b)) < 2:
+        a, b = promoted(reader, a, b)
+        if rounding_mode == "trunc":
+            return relax.op.floor_divide(apply(reader, "subtract", a, apply(reader, "mod", a, b)), b)
         a, b = cast(reader, a, "float32"), cast(reader, b, "float32")
-    quotient = relax.op.divide(a, b)
-    if rounding_mode is None:
-        return quotient
-    quotient = reader.emit(quotient)
-    negative = reader.emit(relax.op.less(quotient, relax.const(0, dtype(quotient))))
-    return relax.op.where(negative, reader.emit(relax.op.ceil(quotient)), reader.emit(relax.op.floor(quotient)))
+    quotient = _in_common(reader, relax.op.divide, a, b)
+    return quotient if rounding_mode is None else trunc(reader, reader.emit(quotient))
+
+
+@converter("trunc", "fix")
+def trunc(reader, x):
+    """The whole number between x and 0 that is nearest to it."""
+    if _category(dtype(x)) < 2:
+        return x
+    return relax.op.where(apply(reader, "less", x, const_like(0, x)), apply(reader, "ceil", x), apply(reader, "floor", x))
 
 
 @converter("pow")
@@ -120,8 +216,10 @@ def _power(reader, a, b):
 
 
 for _alias, _name in (("iadd", "add"), ("isub", "sub"), ("imul", "mul"), ("add_", "add"), ("sub_", "sub"), ("mul_", "mul"),
-                      ("multiply", "mul"), ("subtract", "sub"), ("floor_divide", "floordiv"), ("remainder", "mod"),
-                      ("bitwise_and", "and_"), ("bitwise_or", "or_"), ("bitwise_xor", "xor")):
+                      ("multiply", "mul"), ("subtract", "sub"), ("remainder", "mod"), ("bitwise_and", "and_"), ("bitwise_or", "or_"),
+                      ("bitwise_xor", "xor"), ("bitwise_left_shift", "lshift"), ("bitwise_right_shift", "rshift"), ("__and__", "and_"), ("__or__", "or_"),
+                      ("__xor__", "xor"), ("__lshift__", "lshift"), ("__rshift__", "rshift"), ("less", "lt"), ("less_equal", "le"), ("greater", "gt"),
+                      ("greater_equal", "ge"), ("not_equal", "ne")):
     converter(_alias)(FUNCTIONS[_name])
 
 
@@ -154,8 +252,6 @@ def _amin(reader, x, dim=None, keepdim=False):
 
 def _sums(name):
     def convert(reader, x, dim=None, keepdim=False, dtype=None):
-        from sator.relax.frontend.torch.values import dtype_of
-
         x = cast(reader, x, sum_dtype(x) if dtype is None else dtype_of(dtype))
         return getattr(relax.op, name)(x, None if dim in ((), []) else dim, keepdims=keepdim)
 
@@ -172,14 +268,15 @@ converter("sum")(_sums("sum"))
 
 @converter("mean")
 def _mean(reader, x, dim=None, keepdim=False, dtype=None):
-    from sator.relax.frontend.torch.values import dtype_of
-
     x = x if dtype is None else cast(reader, x, dtype_of(dtype))
     return relax.op.mean(x, dim, keepdims=keepdim)
 
 
-@converter("cumsum")
-def _cumsum(reader, x, dim, dtype=None):
-    from sator.relax.frontend.torch.values import dtype_of
+def _cumulative(name):
+    @converter(name)
+    @in_float32
+    def convert(reader, x, dim, dtype=None):
+        return getattr(relax.op, name)(cast(reader, x, sum_dtype(x) if dtype is None else dtype_of(dtype)), axis=dim)
 
-    return relax.op.cumsum(cast(reader, x, sum_dtype(x) if dtype is None else dtype_of(dtype)), axis=dim)
+
+_cumulative("cumsum"), _cumulative("cumprod")

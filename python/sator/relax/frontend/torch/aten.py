@@ -1,12 +1,9 @@
 """Operators of ATen, as torch.export writes them: where their arguments are others than those of the functions and methods of the same name."""
-import math
-
 from sator import relax
 from sator.error import TVMError
-from sator.relax.frontend.torch import networks
+from sator.relax.frontend.torch import activations, indexing, mathematics, networks, pools, resize, tensors  # noqa: F401
 from sator.relax.frontend.torch.functions import FUNCTIONS, METHODS
-from sator.relax.frontend.torch.table import dtype, rank, shape
-from sator.relax.frontend.torch.tensors import pad
+from sator.relax.frontend.torch.table import apply, dtype, find, rank, shape
 
 _OPERATORS = {}
 
@@ -22,11 +19,7 @@ def operator(*names):
 
 def converter_of(name):
     """The converter of an operator, or None. One that changes its argument, relu_, has the value of the one that does not."""
-    for known in (name, name[:-1] if name.endswith("_") and not name.endswith("__") else name):
-        found = _OPERATORS.get(known) or FUNCTIONS.get(known) or METHODS.get(known)
-        if found:
-            return found
-    return None
+    return find(name, _OPERATORS, FUNCTIONS, METHODS)
 
 
 def names():
@@ -39,9 +32,7 @@ operator("alias", "lift_fresh", "lift_fresh_copy")(METHODS["clone"])
 operator("_to_copy")(METHODS["to"])
 operator("_unsafe_view")(METHODS["reshape"])
 operator("split_with_sizes", "unsafe_split", "unsafe_split_with_sizes")(METHODS["split"])
-operator("_adaptive_avg_pool2d")(FUNCTIONS["adaptive_avg_pool2d"])
-for _name in ("and", "or", "xor"):
-    operator(f"__{_name}__")(FUNCTIONS[f"bitwise_{_name}"])
+operator("unfold")(METHODS["unfold"])
 
 
 @operator("_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range", "sym_constrain_range_for_size")
@@ -77,60 +68,10 @@ def _elu(reader, x, alpha=1, scale=1, input_scale=1):
     return out if scale == 1 else relax.op.multiply(reader.emit(out), relax.const(scale, dtype(x)))
 
 
-@operator("clamp_min")
-def _clamp_min(reader, x, least):
-    return FUNCTIONS["clamp"](reader, x, min=least)
-
-
-@operator("clamp_max")
-def _clamp_max(reader, x, most):
-    return FUNCTIONS["clamp"](reader, x, max=most)
-
-
-@operator("rsub")
-def _rsub(reader, x, other, alpha=1):
-    return FUNCTIONS["sub"](reader, other, x, alpha)
-
-
-@operator("reciprocal")
-def _reciprocal(reader, x):
-    return FUNCTIONS["div"](reader, 1.0, x)
-
-
-@operator("log1p")
-def _log1p(reader, x):
-    """ln(1 + x) also where x is small beside 1: the logarithm of u = 1 + x, times what rounding made of x."""
-    one = relax.const(1, dtype(x))
-    u = reader.emit(relax.op.add(one, x))
-    kept = reader.emit(relax.op.subtract(u, one))
-    logarithm = reader.emit(relax.op.log(u))
-    scaled = reader.emit(relax.op.multiply(logarithm, reader.emit(relax.op.divide(x, kept))))
-    plain = reader.emit(relax.op.where(reader.emit(relax.op.equal(kept, x)), logarithm, scaled))
-    return relax.op.where(reader.emit(relax.op.equal(u, one)), x, plain)
-
-
-def _logarithm(name, base):
-    @operator(name)
-    def convert(reader, x):
-        return relax.op.multiply(reader.emit(relax.op.log(x)), relax.const(1 / math.log(base), dtype(x)))
-
-
-_logarithm("log2", 2), _logarithm("log10", 10)
-
-
-def _over_bools(name, reduction):
-    @operator(name)
-    def convert(reader, x, dim=None, keepdim=False):
-        ones = reader.emit(relax.op.astype(x if dtype(x) == "bool" else reader.emit(relax.op.not_equal(x, relax.const(0, dtype(x)))), "int32"))
-        return relax.op.astype(reader.emit(reduction(ones, dim, keepdims=keepdim)), "bool")
-
-
-_over_bools("any", relax.op.max), _over_bools("all", relax.op.min)
-
-
-@operator("bitwise_not")
-def _bitwise_not(reader, x):
-    return relax.op.logical_not(x) if dtype(x) == "bool" else relax.op.bitwise_not(x)
+@operator("broadcast_tensors")
+def _broadcast_tensors(reader, tensors):
+    together = indexing.broadcast([shape(t) for t in tensors])
+    return tuple(apply(reader, "broadcast_to", t, together) for t in tensors)
 
 
 @operator("view_as", "reshape_as")
@@ -156,35 +97,7 @@ def _slice(reader, x, dim=0, start=None, end=None, step=1):
 @operator("index")
 def _index(reader, x, indices):
     """The elements at one index per dimension that has one."""
-    given = [(axis, i) for axis, i in enumerate(indices) if i is not None]
-    if len(given) == 1:
-        (axis, index), = given
-        if dtype(index) == "bool":
-            raise TVMError("error: index: a tensor of bool, whose result is as long as it has True\n  needs: a tensor of positions")
-        return relax.op.take(x, _from_zero(reader, index, shape(x)[axis]), axis=axis)
-    if [axis for axis, _ in given] != list(range(len(given))):
-        raise TVMError(f"error: index: dimensions {', '.join(str(axis) for axis, _ in given)} are indexed\n  needs: one, or all from the first on\n"
-                       "  hint:  permute the tensor before")
-    positions = [_from_zero(reader, i, shape(x)[axis]) for axis, i in given]
-    common = _broadcast([shape(p) for p in positions])
-    columns = [reader.emit(relax.op.expand_dims(reader.emit(relax.op.broadcast_to(p, common)), -1)) for p in positions]
-    return relax.op.gather_nd(x, reader.emit(relax.op.concat(columns, axis=-1)))
-
-
-def _broadcast(shapes):
-    """The shape that tensors of these shapes have together."""
-    ranks = max(map(len, shapes))
-    columns = zip(*([1] * (ranks - len(s)) + s for s in shapes))
-    return [next((e for e in column if getattr(e, "value", e) != 1), 1) for column in columns]
-
-
-def _from_zero(reader, index, extent):
-    """Positions, of which negative ones count from the end."""
-    if not hasattr(extent, "value"):  # a symbolic size
-        return index
-    is_negative = reader.emit(relax.op.less(index, relax.const(0, dtype(index))))
-    from_end = reader.emit(relax.op.add(index, relax.const(extent.value, dtype(index))))
-    return reader.emit(relax.op.where(is_negative, from_end, index))
+    return indexing.indexed(reader, x, indices)
 
 
 @operator("diff")
@@ -198,7 +111,7 @@ def _diff(reader, x, n=1, dim=-1, prepend=None, append=None):
 
 @operator("scalar_tensor")
 def _scalar_tensor(reader, value, dtype=None, **_options):
-    return FUNCTIONS["full"](reader, [], value, dtype)
+    return FUNCTIONS["full"](reader, [], value, dtype or "float32")
 
 
 # Layers of networks.
@@ -269,38 +182,52 @@ def _native_dropout(reader, x, p, train):
     return _dropout(reader, x, p, train), None
 
 
-@operator("max_pool2d_with_indices")
-def _max_pool2d_with_indices(reader, x, *args, **options):
-    return reader.emit(FUNCTIONS["max_pool2d"](reader, x, *args, **options)), None
+def _largest_with_places(name, function):
+    """Places of the largest elements have no value: a program that uses them is refused where it does."""
+    @operator(name)
+    def convert(reader, x, *args, **options):
+        return reader.emit(FUNCTIONS[function](reader, x, *args, **options)), None
+
+
+for _count in (1, 2, 3):
+    _largest_with_places(f"max_pool{_count}d_with_indices", f"max_pool{_count}d")
+    _largest_with_places(f"adaptive_max_pool{_count}d", f"adaptive_max_pool{_count}d")
+    operator(f"_adaptive_avg_pool{_count}d")(FUNCTIONS[f"adaptive_avg_pool{_count}d"])
 
 
 @operator("constant_pad_nd")
 def _constant_pad(reader, x, widths, value=0):
-    return pad(reader, x, widths, "constant", value)
+    return tensors.pad(reader, x, widths, "constant", value)
 
 
 @operator("reflection_pad1d", "reflection_pad2d")
 def _reflection_pad(reader, x, widths):
-    return pad(reader, x, widths, "reflect")
+    return tensors.pad(reader, x, widths, "reflect")
 
 
 @operator("replication_pad1d", "replication_pad2d")
 def _replication_pad(reader, x, widths):
-    return pad(reader, x, widths, "replicate")
+    return tensors.pad(reader, x, widths, "replicate")
 
 
-@operator("upsample_nearest2d")
-def _upsample_nearest(reader, x, size=None, factors=None, *_more):
-    return networks.interpolate(reader, x, size, None if size else factors, "nearest")
+def _nearest(name, mode):
+    @operator(name)
+    def convert(reader, x, size=None, factors=None, *_more):
+        return resize.interpolate(reader, x, size, None if size else factors, mode)
+
+
+for _count in (1, 2, 3):
+    _nearest(f"upsample_nearest{_count}d", "nearest"), _nearest(f"_upsample_nearest_exact{_count}d", "nearest-exact")
 
 
 def _upsample(name, mode):
     @operator(name)
     def convert(reader, x, size, align_corners, factors=None, *_more):
-        return networks.interpolate(reader, x, size, None if size else factors, mode, align_corners)
+        return resize.interpolate(reader, x, size, None if size else factors, mode, align_corners)
 
 
-_upsample("upsample_bilinear2d", "bilinear"), _upsample("upsample_bicubic2d", "bicubic")
+for _mode, _count in (("linear", 1), ("bilinear", 2), ("bicubic", 2), ("trilinear", 3)):
+    _upsample(f"upsample_{_mode}{_count}d", _mode)
 
 
 @operator("_scaled_dot_product_flash_attention_for_cpu")

@@ -1,10 +1,9 @@
 """Programs of torch.export to graphs of the compiler."""
-import difflib
-
 from sator import relax, tir
 from sator.error import TVMError
 from sator.relax.frontend.torch import aten
 from sator.relax.frontend.torch.fx import Reader
+from sator.relax.frontend.torch.table import nearest
 from sator.relax.frontend.torch.values import array_of, dtype_of, name_of
 
 
@@ -42,9 +41,8 @@ class _Program(Reader):
         """The converter of an operator."""
         found = aten.converter_of(self.called(node))
         if found is None:
-            near = difflib.get_close_matches(self.called(node), aten.names(), 3)
-            raise TVMError(f"error: node {node.name}: the operator {node.target} has no converter\n  needs: an operator that has one"
-                           f"{', such as ' + ', '.join(near) if near else ''}\n"
+            raise TVMError(f"error: node {node.name}: the operator {node.target} has no converter\n"
+                           f"  needs: an operator that has one{nearest(self.called(node), aten.names())}\n"
                            "  hint:  give one of your own in custom_convert_map, or read the core of ATen: run_ep_decomposition=True")
         return found
 

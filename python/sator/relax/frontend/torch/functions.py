@@ -2,29 +2,8 @@
 from sator import _core, relax
 from sator.error import TVMError
 from sator.relax.frontend.torch.arithmetic import cast, promoted, result_dtype
-from sator.relax.frontend.torch.table import FUNCTIONS, METHODS, converter, dtype, is_expr, rank, shape  # noqa: F401
-from sator.relax.frontend.torch.values import dtype_of, pair
-
-
-def _unary(name):
-    def convert(reader, x, *_more, **_options):
-        return getattr(relax.op, name)(x)
-
-    return convert
-
-
-for _name in ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "exp", "floor", "isfinite", "isinf", "isnan",
-              "log", "logical_not", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh"):
-    converter(_name)(_unary(_name))
-converter("neg", "negative")(_unary("negative"))
-
-
-@converter("round")
-def _round(reader, x, decimals=0):
-    if decimals == 0:
-        return relax.op.round(x)
-    scale = relax.const(10.0**decimals, dtype(x))
-    return relax.op.divide(reader.emit(relax.op.round(reader.emit(relax.op.multiply(x, scale)))), scale)
+from sator.relax.frontend.torch.table import FUNCTIONS, METHODS, apply, converter, dtype, is_expr, rank, shape  # noqa: F401
+from sator.relax.frontend.torch.values import dtype_of
 
 
 @converter("relu", "relu_")
@@ -83,12 +62,25 @@ def _dropout(reader, x, p=0.5, training=False, inplace=False):
 def _clamp(reader, x, min=None, max=None):
     """At least `min`, then at most `max`, which wins where it is less."""
     x = cast(reader, x, result_dtype(x, *(b for b in (min, max) if b is not None)))
-    if min is not None and max is not None and not is_expr(min) and not is_expr(max) and min > max:
+    if is_expr(min) or is_expr(max):
+        x = x if min is None else apply(reader, "maximum", x, cast(reader, min, dtype(x)))
+        return x if max is None else relax.op.minimum(x, cast(reader, max, dtype(x)))
+    if min is not None and max is not None and min > max:
         min = max
     return relax.op.clip(x, float("-inf") if min is None else min, float("inf") if max is None else max)
 
 
-@converter("matmul", "bmm", "mm")
+@converter("clamp_min")
+def _clamp_min(reader, x, min):
+    return _clamp(reader, x, min=min)
+
+
+@converter("clamp_max")
+def _clamp_max(reader, x, max):
+    return _clamp(reader, x, max=max)
+
+
+@converter("matmul", "bmm", "mm", "mv", "dot")
 def _matmul(reader, a, b):
     return relax.op.matmul(a, b)
 
@@ -150,7 +142,10 @@ def _dims(dims):
 
 
 @converter("reshape", "view")
-def _reshape(reader, x, *dims, shape=None):
+def _reshape(reader, x, *dims, shape=None, dtype=None):
+    """Another shape; of the method view, with a dtype, the elements' bits as another dtype of the same size."""
+    if str(dims[0] if dims else dtype).startswith("torch."):
+        return relax.op.memory.view(x, dtype=dtype_of(dims[0] if dims else dtype))
     return relax.op.reshape(x, _dims(dims) if shape is None else list(shape))
 
 
@@ -167,6 +162,14 @@ def flatten(reader, x, start_dim=0, end_dim=-1):
 @converter("permute")
 def _permute(reader, x, *dims):
     return relax.op.permute_dims(x, _dims(dims))
+
+
+@converter("movedim", "moveaxis")
+def _movedim(reader, x, source, destination):
+    sources, destinations = ([d % rank(x) for d in (v if isinstance(v, (list, tuple)) else [v])] for v in (source, destination))
+    others = iter(axis for axis in range(rank(x)) if axis not in sources)
+    placed = dict(zip(destinations, sources))
+    return relax.op.permute_dims(x, [placed[axis] if axis in placed else next(others) for axis in range(rank(x))])
 
 
 @converter("transpose", "swapaxes")
@@ -214,7 +217,8 @@ def _tile(reader, x, *dims):
 
 @converter("cat", "concat", method=False)
 def _cat(reader, tensors, dim=0):
-    """End to end; torch leaves out empty tensors of one dimension, whatever the others have."""
+    """End to end, in a dtype that has them all; torch leaves out empty tensors of one dimension, whatever the others have."""
+    tensors = promoted(reader, *tensors)
     ranks = max(rank(t) for t in tensors)
     joined = [t for t in tensors if ranks == 1 or rank(t) > 1 or getattr(shape(t)[0], "value", 1) != 0]
     return relax.op.concat(joined, axis=dim) if len(joined) > 1 else joined[0]
@@ -222,7 +226,7 @@ def _cat(reader, tensors, dim=0):
 
 @converter("stack", method=False)
 def _stack(reader, tensors, dim=0):
-    return relax.op.concat([reader.emit(relax.op.expand_dims(t, dim)) for t in tensors], axis=dim)
+    return relax.op.concat([apply(reader, "expand_dims", t, dim) for t in promoted(reader, *tensors)], axis=dim)
 
 
 def _pieces(x, size, dim):
@@ -250,54 +254,6 @@ def _split(reader, x, split_size=None, dim=0, split_size_or_sections=None):
     return _pieces(x, split_size, dim)
 
 
-@converter("index_select")
-def _index_select(reader, x, dim, index):
-    return relax.op.take(x, index, axis=dim)
-
-
-@converter("gather")
-def _gather(reader, x, dim, index):
-    return relax.op.gather_elements(x, index, axis=dim)
-
-
-@converter("getitem", method=False)
-def _getitem(reader, x, index):
-    if not is_expr(x):
-        return x[index]
-    if isinstance(x.struct_info, _core.relax.TupleStructInfo):
-        return relax.TupleGetItem(x, index)
-    return _sliced(reader, x, list(index) if isinstance(index, tuple) else [index])
-
-
-def _sliced(reader, x, indices):
-    if Ellipsis in [i for i in indices if not is_expr(i)]:
-        at = next(k for k, i in enumerate(indices) if i is Ellipsis)
-        taken = sum(1 for i in indices if i is not None and i is not Ellipsis)
-        indices = indices[:at] + [slice(None)] * (rank(x) - taken) + indices[at + 1:]
-    axes, begin, end, strides, final, dim = [], [], [], [], [], 0
-    dims = shape(x)
-    for i in indices:
-        if i is None:
-            final.append(1)
-            continue
-        if isinstance(i, int):
-            position = i if i >= 0 else dims[dim] + i
-            low, high, step = position, position + 1, 1
-        elif isinstance(i, slice):
-            low, high, step = i.start or 0, dims[dim] if i.stop is None else i.stop, i.step or 1
-        else:
-            return relax.op.take(x, i, axis=dim)
-        if not (isinstance(i, slice) and i == slice(None)):
-            axes.append(dim), begin.append(low), end.append(high), strides.append(step)
-        if isinstance(i, slice):
-            final.append(None)
-        dim += 1
-    out = reader.emit(relax.op.strided_slice(x, axes, begin, end, strides)) if axes else x
-    sizes = iter(s for s, i in zip(shape(out), [i for i in indices if i is not None] + [slice(None)] * rank(x)) if not isinstance(i, int))
-    wanted = [1 if f == 1 else next(sizes) for f in final] + list(sizes)
-    return out if len(wanted) == rank(out) and None not in indices else relax.op.reshape(out, wanted)
-
-
 # Values.
 
 
@@ -306,14 +262,13 @@ def _same(reader, x, *_args, **_options):
     return x
 
 
-@converter("float")
-def _float(reader, x):
-    return relax.op.astype(x, "float32")
+def _as(name, wanted):
+    converter(name)(lambda reader, x: relax.op.astype(x, wanted))
 
 
-@converter("half")
-def _half(reader, x):
-    return relax.op.astype(x, "float16")
+for _name, _dtype in (("float", "float32"), ("double", "float64"), ("half", "float16"), ("bfloat16", "bfloat16"), ("int", "int32"), ("long", "int64"),
+                      ("short", "int16"), ("char", "int8"), ("byte", "uint8"), ("bool", "bool")):
+    _as(_name, _dtype)
 
 
 @converter("to", "type")
@@ -352,8 +307,3 @@ def _triu(reader, x, diagonal=0):
 @converter("where")
 def _where(reader, condition, x, y):
     return relax.op.where(condition, *promoted(reader, x, y))
-
-
-@converter("masked_fill", "masked_fill_")
-def _masked_fill(reader, x, mask, value):
-    return relax.op.where(mask, cast(reader, value, dtype(x)), x)

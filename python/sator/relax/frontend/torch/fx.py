@@ -4,6 +4,7 @@ from sator.error import TVMError
 from sator.relax.frontend.common import attach_params
 from sator.relax.frontend.torch.functions import FUNCTIONS, METHODS
 from sator.relax.frontend.torch.modules import MODULES
+from sator.relax.frontend.torch.table import find, nearest
 from sator.relax.frontend.torch.values import array_of, dtype_of, name_of
 from sator.relax.frontend.torch.views import Views, is_node
 
@@ -182,10 +183,11 @@ class _Traced(Reader):
 
     def _known(self, table, what, node):
         name = type(self.named[node.target]).__name__ if what == "module" else self.called(node)
-        if name in table:
-            return table[name]
+        found = table.get(name) if what == "module" else find(name, table)
+        if found:
+            return found
         argument = "call_module_map" if what == "module" else "call_function_map"
-        raise TVMError(f"error: node {node.name}: the {what} {name} has no converter\n  needs: one of {', '.join(sorted(table))}\n"
+        raise TVMError(f"error: node {node.name}: the {what} {name} has no converter\n  needs: one that has{nearest(name, table)}\n"
                        f"  hint:  give one of your own in {argument}")
 
 

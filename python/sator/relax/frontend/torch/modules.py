@@ -1,7 +1,7 @@
 """Modules of torch.nn, by the name of their class. Each takes the reader, the module and its inputs."""
 from sator import relax
 from sator.error import TVMError
-from sator.relax.frontend.torch import activations, functions as f, networks, tensors
+from sator.relax.frontend.torch import activations, functions as f, indexing, mathematics, networks, pools, resize, tensors  # noqa: F401
 
 MODULES = {}
 
@@ -40,12 +40,14 @@ for _count in (1, 2, 3):
         reader, x, m.kernel_size, m.stride, m.padding, m.dilation, m.ceil_mode, m.return_indices)
     MODULES[f"AvgPool{_count}d"] = lambda reader, m, x, name=f"avg_pool{_count}d": f.FUNCTIONS[name](
         reader, x, m.kernel_size, m.stride, m.padding, m.ceil_mode, m.count_include_pad, getattr(m, "divisor_override", None))
+    MODULES[f"AdaptiveMaxPool{_count}d"] = lambda reader, m, x, name=f"adaptive_max_pool{_count}d": f.FUNCTIONS[name](
+        reader, x, m.output_size, m.return_indices)
     MODULES[f"AdaptiveAvgPool{_count}d"] = lambda reader, m, x, name=f"adaptive_avg_pool{_count}d": f.FUNCTIONS[name](reader, x, m.output_size)
 
 
 @_module("Upsample")
 def _upsample(reader, m, x):
-    return networks.interpolate(reader, x, m.size, m.scale_factor, m.mode, m.align_corners, m.recompute_scale_factor)
+    return resize.interpolate(reader, x, m.size, m.scale_factor, m.mode, m.align_corners, m.recompute_scale_factor)
 
 
 @_module("BatchNorm1d", "BatchNorm2d", "BatchNorm3d")

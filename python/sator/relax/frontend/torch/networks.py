@@ -1,8 +1,8 @@
 """Functions of torch.nn.functional that layers of networks call."""
 from sator import relax
 from sator.error import TVMError
-from sator.relax.frontend.torch.table import converter, dtype, rank, shape
-from sator.relax.frontend.torch.values import pair
+from sator.relax.frontend.torch.arithmetic import in_float32
+from sator.relax.frontend.torch.table import apply, as_batch, const_like, converter, dtype, per_dimension, rank, shape
 
 
 def _biased(reader, out, bias):
@@ -13,18 +13,12 @@ def _biased(reader, out, bias):
     return relax.op.add(out, reader.emit(relax.op.reshape(bias, [1, -1] + [1] * (rank(out) - 2))))
 
 
-def _each(value, count):
-    """One number for all dimensions, or one of each."""
-    return list(value) if isinstance(value, (list, tuple)) else [value] * count
-
-
 def _convolution(name, count):
     @converter(name, method=False)
     def convert(reader, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-        dilation = _each(dilation, count)
-        out = getattr(relax.op.nn, name)(x, weight, strides=_each(stride, count), padding=_padding(padding, weight, dilation), dilation=dilation,
-                                         groups=groups)
-        return _biased(reader, out, bias)
+        strides, dilation = per_dimension(count, stride, dilation)
+        return as_batch(reader, x, count, lambda x: _biased(reader, getattr(relax.op.nn, name)(
+            x, weight, strides=strides, padding=_padding(padding, weight, dilation), dilation=dilation, groups=groups), bias))
 
     return convert
 
@@ -37,7 +31,7 @@ def _padding(padding, weight, dilation):
     if padding == "valid":
         return [0] * len(dilation)
     if padding != "same":
-        return _each(padding, len(dilation))
+        return per_dimension(len(dilation), padding)[0]
     totals = [d * (int(k) - 1) for d, k in zip(dilation, shape(weight)[2:])]
     return [t // 2 for t in totals] + [t - t // 2 for t in totals]
 
@@ -45,11 +39,9 @@ def _padding(padding, weight, dilation):
 def _transposed(name, ours, count):
     @converter(name, method=False)
     def convert(reader, x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-        stride, padding, output_padding, dilation = (_each(v, count) for v in (stride, padding, output_padding, dilation))
-        if any(d != 1 for d in dilation):
-            raise TVMError(f"error: {name} with dilation {dilation}\n  needs: dilation 1\n  hint:  give a converter in call_function_map")
-        out = getattr(relax.op.nn, ours)(x, weight, strides=stride, padding=padding, output_padding=output_padding, dilation=dilation, groups=groups)
-        return _biased(reader, out, bias)
+        strides, padding, output_padding, dilation = per_dimension(count, stride, padding, output_padding, dilation)
+        return as_batch(reader, x, count, lambda x: _biased(reader, getattr(relax.op.nn, ours)(
+            x, weight, strides=strides, padding=padding, output_padding=output_padding, dilation=dilation, groups=groups), bias))
 
     return convert
 
@@ -58,25 +50,8 @@ conv_transpose1d = _transposed("conv_transpose1d", "conv1d_transpose", 1)
 conv_transpose2d = _transposed("conv_transpose2d", "conv2d_transpose", 2)
 
 
-@converter("interpolate", method=False)
-def interpolate(reader, x, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False):
-    """An image [n, c, h, w] at another size. Errors: a mode, a rank or a factor that resize2d has not."""
-    methods = {"nearest": "nearest_neighbor", "bilinear": "linear", "bicubic": "cubic"}
-    if mode not in methods or rank(x) != 4 or antialias:
-        raise TVMError(f"error: interpolate of rank {rank(x)} by {mode!r}, antialias={antialias}\n"
-                       f"  needs: an image [n, c, h, w], one of {', '.join(methods)}, no antialias\n  hint:  give a converter in call_function_map")
-    if size is None:
-        sizes = [int(d) * f for d, f in zip(shape(x)[2:], pair(scale_factor))]
-        if any(s != int(s) for s in sizes) and not recompute_scale_factor:
-            raise TVMError(f"error: interpolate by {scale_factor} gives an image of {sizes[0]} x {sizes[1]}\n"
-                           "  needs: whole numbers\n  hint:  give the size, or recompute_scale_factor=True")
-        size = [int(s) for s in sizes]
-    transform = "asymmetric" if mode == "nearest" else "align_corners" if align_corners else "half_pixel"
-    return relax.op.image.resize2d(x, pair(size), layout="NCHW", method=methods[mode], coordinate_transformation_mode=transform,
-                                   rounding_method="floor" if mode == "nearest" else "", cubic_alpha=-0.75)
-
-
 @converter("batch_norm", method=False)
+@in_float32
 def batch_norm(reader, x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """Normalises each channel: by the statistics of the batch in training or where there are no others, else by the running ones."""
     channels = [shape(x)[1]]
@@ -97,31 +72,6 @@ def batch_norm(reader, x, running_mean, running_var, weight=None, bias=None, tra
     return out if bias is None else relax.op.add(reader.emit(out), along_channels(bias))
 
 
-def _pools(count, *names):
-    """Pooling over `count` dimensions: the largest, the mean, the mean at a size that is given."""
-    @converter(f"max_pool{count}d", *names, method=False)
-    def largest(reader, x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-        if return_indices:
-            raise TVMError("error: max_pool with return_indices=True\n  needs: return_indices=False\n  hint:  give a converter in call_function_map")
-        kernel, strides, padding, dilation = (_each(v, count) for v in (kernel_size, kernel_size if stride in (None, []) else stride, padding, dilation))
-        return getattr(relax.op.nn, f"max_pool{count}d")(x, pool_size=kernel, strides=strides, padding=padding, dilation=dilation, ceil_mode=ceil_mode)
-
-    @converter(f"avg_pool{count}d", method=False)
-    def mean(reader, x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
-        if divisor_override is not None:
-            raise TVMError("error: avg_pool with divisor_override\n  needs: divisor_override=None\n  hint:  give a converter in call_function_map")
-        kernel, strides, padding = (_each(v, count) for v in (kernel_size, kernel_size if stride in (None, []) else stride, padding))
-        return getattr(relax.op.nn, f"avg_pool{count}d")(x, pool_size=kernel, strides=strides, padding=padding, ceil_mode=ceil_mode,
-                                                         count_include_pad=count_include_pad)
-
-    @converter(f"adaptive_avg_pool{count}d", method=False)
-    def adaptive(reader, x, output_size):
-        return getattr(relax.op.nn, f"adaptive_avg_pool{count}d")(x, _each(output_size, count))
-
-
-_pools(1), _pools(2, "boolean_dispatch"), _pools(3)
-
-
 @converter("layer_norm", method=False)
 def layer_norm(reader, x, normalized_shape, weight=None, bias=None, eps=1e-5):
     extents = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
@@ -138,9 +88,10 @@ def _attention(reader, query, key, value, attn_mask=None, dropout_p=0.0, is_caus
     if enable_gqa:  # each head of keys and values serves several of the queries
         key, value = (relax.op.repeat(t, int(shape(query)[-3]) // int(shape(t)[-3]), axis=-3) for t in (key, value))
         key, value = reader.emit(key), reader.emit(value)
-    if attn_mask is not None and dtype(attn_mask) == "bool":
-        seen, hidden = (relax.const(v, dtype(query)) for v in (0.0, float("-inf")))
-        attn_mask = reader.emit(relax.op.where(attn_mask, seen, hidden))
+    sees_some = None
+    if attn_mask is not None and dtype(attn_mask) == "bool":  # a position that sees none gets 0
+        sees_some = apply(reader, "astype", apply(reader, "max", apply(reader, "astype", attn_mask, "int8"), -1, keepdims=True), "bool")
+        attn_mask = apply(reader, "where", attn_mask, const_like(0.0, query), const_like(float("-inf"), query))
     has_heads = rank(query) == 4
     inside = [reader.emit(relax.op.permute_dims(t, [0, 2, 1, 3]) if has_heads else relax.op.expand_dims(t, 2)) for t in (query, key, value)]
     if attn_mask is not None:
@@ -148,4 +99,5 @@ def _attention(reader, query, key, value, attn_mask=None, dropout_p=0.0, is_caus
         lead = [1] * (4 - rank(attn_mask))
         attn_mask = reader.emit(relax.op.reshape(attn_mask, [*lead, *shape(attn_mask)])) if lead else attn_mask
     out = reader.emit(relax.op.nn.attention(*inside, bias=attn_mask, causal_mask="TopLeft" if is_causal else None, scale=scale))
-    return relax.op.permute_dims(out, [0, 2, 1, 3]) if has_heads else relax.op.squeeze(out, 2)
+    out = relax.op.permute_dims(out, [0, 2, 1, 3]) if has_heads else relax.op.squeeze(out, 2)
+    return out if sees_some is None else relax.op.where(sees_some, reader.emit(out), const_like(0.0, query))

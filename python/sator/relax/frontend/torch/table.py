@@ -1,5 +1,7 @@
 """The tables of converters, and what converters ask of values."""
-from sator import _core
+import difflib
+
+from sator import _core, relax
 
 FUNCTIONS, METHODS = {}, {}
 
@@ -16,6 +18,21 @@ def converter(*names, method=True):
     return add
 
 
+def find(name, *tables):
+    """The converter of a name, or None. One that changes its argument, relu_, has the value of the one that does not."""
+    for known in (name, name[:-1] if name.endswith("_") and not name.endswith("__") else name, name.removeprefix("special_")):
+        for table in tables:
+            if known in table:
+                return table[known]
+    return None
+
+
+def nearest(name, names):
+    """Words for an error: which names are nearest."""
+    near = difflib.get_close_matches(name, names, 3)
+    return f", such as {', '.join(near)}" if near else ""
+
+
 def is_expr(value):
     return isinstance(value, _core.RelaxExpr)
 
@@ -30,3 +47,25 @@ def shape(value):
 
 def rank(value):
     return len(shape(value))
+
+
+def apply(reader, name, *args, **options):
+    """The bound value of an op of the graph."""
+    return reader.emit(getattr(relax.op, name)(*args, **options))
+
+
+def const_like(value, x):
+    """A number in the dtype of a tensor."""
+    return relax.const(value, dtype(x))
+
+
+def per_dimension(count, *values):
+    """One number for all dimensions, or one of each."""
+    return [list(v) * (count if len(v) == 1 else 1) if isinstance(v, (list, tuple)) else [v] * count for v in values]
+
+
+def as_batch(reader, x, count, compute):
+    """What `compute` gives for images of `count` dimensions: [channels, ...] is a batch of one."""
+    if rank(x) != count + 1:
+        return compute(x)
+    return relax.op.squeeze(reader.emit(compute(apply(reader, "expand_dims", x, 0))), 0)

@@ -1,9 +1,10 @@
 """Functions of torch's that make tensors, order them, and move their elements."""
-from sator import relax
+from sator import relax, tir
 from sator.error import TVMError
-from sator.relax.frontend.torch.arithmetic import sum_dtype, cast, promoted
+from sator.relax.frontend.torch.arithmetic import promoted
 from sator.relax.frontend.torch.functions import _dims
-from sator.relax.frontend.torch.table import FUNCTIONS, METHODS, converter, dtype, is_expr, rank, shape
+from sator.relax.frontend.torch.indexing import is_number
+from sator.relax.frontend.torch.table import FUNCTIONS, METHODS, apply, converter, dtype, is_expr, rank, shape
 from sator.relax.frontend.torch.values import array_of, dtype_of
 
 # Tensors of one value, and ranges.
@@ -67,6 +68,40 @@ def _arange(reader, start=0, end=None, step=1, dtype=None, **_options):
     return relax.op.arange(start, end, step, dtype="float32" if dtype is None and is_float else "int64" if dtype is None else dtype_of(dtype))
 
 
+@converter("linspace", method=False)
+def _linspace(reader, start, end, steps, dtype=None, **_options):
+    import numpy
+
+    return relax.const(numpy.linspace(start, end, steps).astype("float32" if dtype is None else dtype_of(dtype)))
+
+
+@converter("eye", method=False)
+def _eye(reader, n, m=None, dtype=None, **_options):
+    return relax.op.eye(n, n if m is None else m, dtype="float32" if dtype is None else dtype_of(dtype))
+
+
+@converter("meshgrid", method=False)
+def _meshgrid(reader, *tensors, indexing="ij"):
+    tensors = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    together, out = [shape(t)[0] for t in tensors], []
+    for axis, t in enumerate(tensors):
+        along = apply(reader, "reshape", t, [together[axis] if d == axis else 1 for d in range(len(tensors))])
+        out.append(apply(reader, "broadcast_to", along, together))
+    swapped = [1, 0, *range(2, len(tensors))]
+    return tuple(apply(reader, "permute_dims", t, swapped) if indexing == "xy" and len(tensors) > 1 else t for t in out)
+
+
+@converter("one_hot", method=False)
+def _one_hot(reader, x, num_classes=-1):
+    """Errors: as many classes as a tensor's data say."""
+    if num_classes < 0:
+        raise TVMError("error: one_hot without num_classes: as many as the data say\n  needs: num_classes")
+    import numpy
+
+    classes = relax.const(numpy.arange(num_classes), dtype(x))
+    return relax.op.astype(apply(reader, "equal", apply(reader, "expand_dims", x, -1), classes), "int64")
+
+
 @converter("tensor", method=False)
 def _tensor(reader, data, dtype=None, **_options):
     import numpy
@@ -95,49 +130,19 @@ def _topk(reader, x, k, dim=-1, largest=True, sorted=True):  # noqa: A002
     return reader.emit(relax.TupleGetItem(both, 0)), reader.emit(relax.TupleGetItem(both, 1))
 
 
-# Statistics.
-
-
-def _correction(unbiased, correction):
-    return correction if correction is not None else 0 if unbiased is False else 1
-
-
-@converter("var")
-def _var(reader, x, dim=None, unbiased=True, keepdim=False, correction=None):
-    """The variance; of a sample (divided by the count less one) unless unbiased=False or correction=0."""
-    if isinstance(dim, bool):
-        dim, unbiased = None, dim
-    out = reader.emit(relax.op.variance(x, dim, keepdims=keepdim))
-    less = _correction(unbiased, correction)
-    if less == 0:
-        return out
-    count = 1
-    for axis in range(rank(x)) if dim is None else dim if isinstance(dim, (list, tuple)) else [dim]:
-        count *= int(shape(x)[axis])
-    return relax.op.multiply(out, relax.const(count / (count - less), dtype(x)))
-
-
-@converter("std")
-def _std(reader, x, dim=None, unbiased=True, keepdim=False, correction=None):
-    return relax.op.sqrt(reader.emit(_var(reader, x, dim, unbiased, keepdim, correction)))
-
-
-@converter("prod")
-def _prod(reader, x, dim=None, keepdim=False, dtype=None):
-    return relax.op.prod(cast(reader, x, sum_dtype(x) if dtype is None else dtype_of(dtype)), dim, keepdims=keepdim)
-
-
 # Elements in other places.
 
 
 @converter("pad", method=False)
 def pad(reader, x, pad, mode="constant", value=None):
-    """`pad` has (before, after) of the last dimension, then of the one before it."""
+    """`pad` has (before, after) of the last dimension, then of the one before it; numbers below 0 take elements away."""
     pairs = [list(pad[i:i + 2]) for i in range(0, len(pad), 2)]
-    if any(p < 0 for pair in pairs for p in pair):
-        raise TVMError(f"error: pad: {list(pad)} takes elements away\n  needs: numbers from 0 on\n  hint:  a slice takes elements away")
     widths = [0, 0] * (rank(x) - len(pairs)) + [p for pair in reversed(pairs) for p in pair]
-    return relax.op.nn.pad(x, widths, pad_value=value or 0, pad_mode=mode)
+    cut = [axis for axis in range(rank(x)) if min(widths[2 * axis:2 * axis + 2]) < 0]
+    if cut:
+        x = apply(reader, "strided_slice", x, cut, [max(0, -widths[2 * d]) for d in cut], [shape(x)[d] + min(0, widths[2 * d + 1]) for d in cut])
+        widths = [max(0, w) for w in widths]
+    return relax.op.nn.pad(x, widths, pad_value=value or 0, pad_mode=mode) if any(widths) else x
 
 
 @converter("flip")
@@ -149,37 +154,36 @@ def _flip(reader, x, *dims):
 
 @converter("roll")
 def _roll(reader, x, shifts, dims=None):
-    if dims is None:
-        flat = reader.emit(relax.op.reshape(x, [-1]))
+    if dims in (None, [], ()):
+        flat = apply(reader, "reshape", x, [-1])
         return relax.op.reshape(_roll(reader, flat, shifts, 0), shape(x))
     for shift, dim in zip(*[v if isinstance(v, (list, tuple)) else [v] for v in (shifts, dims)]):
-        cut = -shift % int(shape(x)[dim])
-        if cut:
-            parts = reader.emit(relax.op.split(x, [cut], axis=dim))
-            x = reader.emit(relax.op.concat([reader.emit(relax.TupleGetItem(parts, i)) for i in (1, 0)], axis=dim))
+        extent = shape(x)[dim]
+        if is_number(extent) and int(extent) == 0:
+            continue
+        cut = -shift % int(extent) if is_number(extent) else tir.floormod(-shift, extent)
+        parts = [apply(reader, "strided_slice", x, [dim], [begin], [end]) for begin, end in ((cut, extent), (0, cut))]
+        x = apply(reader, "concat", parts, axis=dim) if is_number(extent) else apply(reader, "reshape", apply(reader, "concat", parts, axis=dim), shape(x))
     return x
-
-
-@converter("narrow")
-def _narrow(reader, x, dim, start, length):
-    return relax.op.strided_slice(x, [dim], [start], [start + length])
-
-
-@converter("select")
-def _select(reader, x, dim, index):
-    index = index if index >= 0 else int(shape(x)[dim]) + index
-    return relax.op.squeeze(reader.emit(_narrow(reader, x, dim, index, 1)), dim)
-
-
-@converter("unbind")
-def _unbind(reader, x, dim=0):
-    return tuple(reader.emit(_select(reader, x, dim, i)) for i in range(int(shape(x)[dim])))
 
 
 @converter("unflatten")
 def unflatten(reader, x, dim, sizes):
     dims, dim = shape(x), dim % rank(x)
     return relax.op.reshape(x, [*dims[:dim], *sizes, *dims[dim + 1:]])
+
+
+@converter("repeat_interleave")
+def _repeat_interleave(reader, x, repeats, dim=None, output_size=None):
+    """Errors: as many times as a tensor's data say."""
+    if is_expr(repeats):
+        raise TVMError("error: repeat_interleave of a tensor of counts, whose result is as long as they say\n  needs: a number")
+    return relax.op.repeat(x if dim is not None else apply(reader, "reshape", x, [-1]), repeats, axis=0 if dim is None else dim)
+
+
+@converter("bucketize")
+def _bucketize(reader, x, boundaries, out_int32=False, right=False):
+    return relax.op.bucketize(x, boundaries, out_int32=out_int32, right=right)
 
 
 @converter("outer", "ger")

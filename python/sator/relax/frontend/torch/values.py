@@ -27,8 +27,3 @@ def dtype_of(dtype):
 def name_of(function):
     """By what name a function is known: "add" for operator.add and torch.add."""
     return getattr(function, "__name__", str(function)).rsplit(".", 1)[-1]
-
-
-def pair(value):
-    """One number for both dimensions, or two."""
-    return list(value) if isinstance(value, (list, tuple)) else [value, value]

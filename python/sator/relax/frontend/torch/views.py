@@ -38,7 +38,8 @@ class Views:
         for other in self._order:
             if other not in (first, node) and self._owner.get(other, other) is owner and self._order[other] < at < self._last.get(other, -1):
                 raise TVMError(f"error: node {node.name}: {name} changes {first.name} in place, and {other.name}, which shares its elements, is used "
-                               "later\n  needs: no view of a tensor that is changed\n  hint:  use the result of a function that is not in place")
+                               "later\n  needs: no view of a tensor that is changed\n  hint:  use the result of a function that is not in place"
+                               "; of torch.export: run_ep_decomposition=True")
         self._owner[node] = owner
         return first
 
