@@ -69,8 +69,21 @@ def study(model, quant=(), chip=(), progress=None, **options):
     chip     a name or file of a chip, or several; the defaults where there are none
     options  of the command: windows=2, output="folder", shapes_only=True, ...
     """
-    quant, chip = ([names] if isinstance(names, (str, Path)) else list(names) for names in (quant, chip))
-    return command("study", model, quant=quant, chip=chip, progress=progress, **options)
+    if not isinstance(model, (str, os.PathLike)):
+        raise TypeError(f"study: the model {model!r} is a {type(model).__name__}\n  needs: the path of a model's folder or GGUF file")
+    return command("study", model, quant=_names("quant", quant), chip=_names("chip", chip), progress=progress, **options)
+
+
+def _names(argument, given):
+    """A name or several as a list. Errors: TypeError for what is neither."""
+    if isinstance(given, (str, os.PathLike)):
+        return [given]
+    if given is None:
+        return []
+    if isinstance(given, bytes) or not hasattr(given, "__iter__") or not all(isinstance(n, (str, os.PathLike)) for n in given):
+        raise TypeError(f"study: {argument}={given!r} is a {type(given).__name__}\n  needs: a name, or a list of names\n"
+                        f"  hint:  sator.{'schemes' if argument == 'quant' else 'chips'}() lists them")
+    return list(given)
 
 
 def estimate(func=None, chip=None, progress=None, **options):

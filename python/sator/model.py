@@ -1,4 +1,5 @@
 """Language models: generated texts, perplexity, logits."""
+import itertools
 import operator
 from pathlib import Path
 
@@ -41,10 +42,13 @@ class LM:
     quantization    a scheme, sator.schemes() lists them; what the folder holds where it is None: codes or floats as they are, products and cache in float32
     threads         1 to 1024; those of all cores where it is None
     progress        called with a line of text as things are done
+    What may not be meant, as tensors of the folder that config.json asks for nothing of, is a warning.
     Errors: the folder is no model; a family or scheme that is not supported; ValueError for threads out of range.
     """
 
     def __init__(self, folder, quantization=None, threads=None, progress=None):
+        if not isinstance(folder, str) and not hasattr(folder, "__fspath__"):
+            raise TypeError(f"LM: the folder {folder!r} is a {type(folder).__name__}\n  needs: the path of a model's folder or GGUF file")
         if threads is not None:
             threads = _integer("LM", "threads", threads, 1, 1024, "1024")
         self._model = words.make(_core.LanguageModel, str(folder), quantization, threads, progress)
@@ -105,6 +109,30 @@ class LM:
         """
         text = text.read_text() if isinstance(text, Path) else text
         return self._model.perplexity(text, windows, window_tokens, stride, progress)
+
+    def score(self, text, context=""):
+        """How likely a text is behind a context, each of its tokens after all before it.
+
+        The texts are split into tokens together; tokens that both have a part of count as the text's. Without a context the model's own first token
+        stands before the text, where it has one; else the first token is not scored.
+        →        {"log_likelihood" (the sum of ln p), "tokens" (how many were scored), "is_greedy" (whether each of them is the most likely one)}
+        Errors: ValueError for texts of no token to score, or of more than the context window.
+        """
+        for name, value in (("text", text), ("context", context)):
+            if not isinstance(value, str):
+                raise TypeError(f"score: {name} = {value!r} is a {type(value).__name__}\n  needs: a text")
+        import numpy
+
+        ids, before = self.encode(context + text, True), self.encode(context, True)
+        first = max(1, sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(ids, before))))
+        scored = ids[first:]
+        if not scored:
+            raise ValueError(f"score: {text!r} has no token to score\n  needs: at least one, and one before it\n  hint:  give a context")
+        logits = self.logits(ids[:-1])[first - 1:].astype("float64")
+        greatest = logits.max(-1, keepdims=True)
+        chosen = numpy.take_along_axis(logits, numpy.array(scored)[:, None], 1)
+        likely = chosen - greatest - numpy.log(numpy.exp(logits - greatest).sum(-1, keepdims=True))
+        return {"log_likelihood": float(likely.sum()), "tokens": len(scored), "is_greedy": bool((chosen == greatest).all())}
 
     def logits(self, ids):
         """The logits at each position of a sequence of token ids: float32 [tokens, vocab_size]. Errors: as of decode."""

@@ -38,6 +38,11 @@ void tell(const nb::object& callback, const std::string& news) {
   if (!callback.is_none()) callback(news);
 }
 
+/// A warning of Python's at the line that called LM or one of its methods.
+void warn(const std::string& words, int level) {
+  nb::module_::import_("warnings").attr("warn")(words, nb::arg("stacklevel") = level);
+}
+
 class LanguageModel {
  public:
   LanguageModel(const std::string& folder, std::optional<std::string> quantization, std::optional<int64_t> threads,
@@ -46,6 +51,10 @@ class LanguageModel {
     const WithoutGil released;
     llm::OpenOptions options{.scheme = llm::scheme_for(folder_, quantization), .threads = threads};
     options.progress = [&](const std::string& what) { tell(progress, what); };
+    options.remark = [&](const std::string& what) {
+      WithGil gil;
+      warn(what, 4);
+    };
     model_ = llm::open_model(folder_, options);
     session_.emplace(model_.session());
   }
@@ -72,8 +81,7 @@ class LanguageModel {
     cli::Streams streams{in, unused, notes, json};
     cli::say_what_is_not_done(suggested, streams);
     cli::fit_to_model(options, given, tokenizer(), model_, suggested, streams);
-    if (const std::string said = notes.str(); !said.empty())
-      nb::module_::import_("warnings").attr("warn")(said.substr(0, said.size() - 1), nb::arg("stacklevel") = 4);
+    if (const std::string said = notes.str(); !said.empty()) warn(said.substr(0, said.size() - 1), 4);
     const std::vector<int32_t> ids = tokenizer().encode(prompt, true);
     if (ids.empty())
       fail({.what = "the prompt is empty", .needs = "a text that is continued", .hint = "give a word to begin with"});

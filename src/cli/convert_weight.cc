@@ -29,6 +29,7 @@ void run(const ConvertArguments& a, Streams& io) {
           .needs = "the type of config.json, or auto",
           .hint = "leave --model-type out"});
   options.progress = [&io](const std::string& what) { io.notes << what << " ...\n" << std::flush; };
+  options.remark = [&io](const std::string& what) { io.notes << "note: " << what << "\n" << std::flush; };
   ProgressLines lines(io.notes);
   llm::WeightSize size = llm::convert_weights(folder, options, a.output, [&](size_t done, size_t all) {
     lines(text("converting parameters, ", done, " of ", all), true);

@@ -61,6 +61,7 @@ llm::OpenModel open(const ModelArguments& a, Streams& io) {
   if (a.model_lib) options.model_lib = *a.model_lib;
   if (a.debug_dump) options.debug_dump = *a.debug_dump;
   options.progress = [&io](const std::string& what) { io.notes << what << " ...\n" << std::flush; };
+  options.remark = [&io](const std::string& what) { io.notes << "note: " << what << "\n" << std::flush; };
   return llm::open_model(folder, options);
 }
 

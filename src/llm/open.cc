@@ -74,14 +74,18 @@ void say(const OpenOptions& options, const std::string& message) {
   if (options.progress) options.progress(message);
 }
 
+void remark(const OpenOptions& options, const std::string& message) {
+  options.remark ? options.remark(message) : say(options, message);
+}
+
 /// A checkpoint with more than the model of its config.json may be meant for another one.
 void say_what_is_unused(const OpenOptions& options, const std::vector<std::string>& names) {
   if (names.empty()) return;
   const size_t shown = std::min<size_t>(names.size(), 3);
-  say(options,
-      text("not used, as config.json asks for none: ",
-           join(std::span(names).first(shown), ", "),
-           names.size() > shown ? text(" and ", names.size() - shown, " more tensors") : ""));
+  remark(options,
+         text("not used, as config.json asks for none: ",
+              join(std::span(names).first(shown), ", "),
+              names.size() > shown ? text(" and ", names.size() - shown, " more tensors") : ""));
 }
 
 /// What is said of activations that a checkpoint wants as 8-bit floats: "dynamic", "static", or nothing.
@@ -163,7 +167,7 @@ Library library_of(const fs::path& folder, const std::string& what, const Progra
   std::optional<std::string> problem = cannot_write_into(cache.folder());
   const std::string model = fs::canonical(folder).filename().string();
   const fs::path path = cache.path_of(text(model, "-", options.scheme.name, "-", what), cache_key(options, program));
-  const auto damaged = [&](const std::string& remark) { say(options, remark); };
+  const auto damaged = [&](const std::string& words) { remark(options, words); };
   if (options.debug_dump.empty() && cache.find(path, damaged)) return {path, nullptr};
   if (!problem) FileCache::free_place(path);  // before the long work
   Clock clock;
@@ -180,10 +184,10 @@ Library library_of(const fs::path& folder, const std::string& what, const Progra
     library.temporary = std::make_unique<TemporaryFolder>();
     library.path = library.temporary->path() / path.filename();
     driver::write_library(made.compiled, made.options, library.path);
-    say(options,
-        text("the compiled model and its weights are not kept for the next start: ",
-             *problem,
-             "; SATOR_HOME names another folder"));
+    remark(options,
+           text("the compiled model and its weights are not kept for the next start: ",
+                *problem,
+                "; SATOR_HOME names another folder"));
   }
   compile_s = clock.seconds();
   return library;
@@ -421,12 +425,12 @@ static std::optional<fs::path> place_of_packed(const OpenModel& model, const fs:
 static void load_weights(OpenModel& model, const fs::path& folder, const OpenOptions& options, const Weights& weights,
                          const Program& program) {
   const bool calibrated = options.scheme.needs_calibration() && !weights.are_converted();
-  const auto remark = [&](const std::string& words) { say(options, words); };
+  const auto note = [&](const std::string& words) { remark(options, words); };
   const std::optional<fs::path> kept =
       options.keep_weights ? place_of_packed(model, folder, options, weights, calibrated) : std::nullopt;
   const int threads = static_cast<int>(options.threads.value_or(std::thread::hardware_concurrency()));
   Clock clock;
-  if (auto params = kept ? read_packed_weights(*kept, threads, remark) : std::nullopt) {
+  if (auto params = kept ? read_packed_weights(*kept, threads, note) : std::nullopt) {
     model.params = *params;
     model.load_s = clock.seconds();
     return;
@@ -437,7 +441,7 @@ static void load_weights(OpenModel& model, const fs::path& folder, const OpenOpt
   say(options, "reading weights");
   model.params = run_transform(*model.vm, weights.params(program.params, ranges, threads), program.params.size());
   model.load_s = clock.seconds();
-  if (kept && model.load_s > kQuick_s) keep_packed_weights(*kept, *model.params.as<runtime::Tuple>(), remark);
+  if (kept && model.load_s > kQuick_s) keep_packed_weights(*kept, *model.params.as<runtime::Tuple>(), note);
 }
 
 OpenModel open_model(const fs::path& folder, const OpenOptions& given) {
@@ -462,7 +466,7 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& given) {
   Program program = build_program(model.config, options.scheme, options.program);
   weights.require(program.params);
   say_what_is_unused(options, weights.unused(program.params));
-  if (!options.scheme.remark.empty()) say(options, options.scheme.remark);
+  if (!options.scheme.remark.empty()) remark(options, options.scheme.remark);
   model.limits = facts ? facts->limits : program.limits;
   if (facts) require_same_graph(*facts, options, model.config, program);
   const Library library =

@@ -27,6 +27,7 @@ struct OpenOptions {
   bool verify = false;                  ///< compare converted weights with their md5 sums first
   bool replace = false;                 ///< convert_weights: files in the way of its own
   std::function<void(const std::string&)> progress;  ///< told what takes time
+  std::function<void(const std::string&)> remark;    ///< told what may not be meant; null: `progress` is
 };
 
 /// A model ready to run under one scheme.

@@ -50,6 +50,37 @@ class Model(unittest.TestCase):
             total -= sum(log_p[i, window[i + 1]] for i in range(63))
         self.assertAlmostEqual(p["perplexity"] / math.exp(total / (2 * 63)), 1, places=4)
 
+    def test_scores_are_sums_of_the_logits(self):
+        context, text = "Once upon a time", " there was a little girl"
+        ids, first = self.lm.encode(context + text), len(self.lm.encode(context))
+        logits = self.lm.logits(ids).astype("float64")
+        log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        score = self.lm.score(text, context)
+        self.assertAlmostEqual(score["log_likelihood"], sum(log_p[i - 1, ids[i]] for i in range(first, len(ids))), places=6)
+        self.assertEqual((score["tokens"], score["is_greedy"]), (len(ids) - first, False))
+        likely = self.lm.generate(context, max_tokens=4)
+        self.assertTrue(self.lm.score(likely, context)["is_greedy"])
+        self.assertAlmostEqual(self.lm.score(context + text)["log_likelihood"], sum(log_p[i - 1, ids[i]] for i in range(1, len(ids))), places=6)
+        for arguments, words in ((("",), "no token to score"), (("x", 3), "context = 3 is a int")):
+            with self.assertRaisesRegex((TypeError, ValueError), words):
+                self.lm.score(*arguments)
+
+    def test_what_may_not_be_meant_is_a_warning(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("tokenizer.json", "model.safetensors"):
+                os.symlink(MODEL / name, Path(folder) / name)
+            config = json.loads((MODEL / "config.json").read_text())
+            (Path(folder) / "config.json").write_text(json.dumps({**config, "n_layer": 2}))
+            with self.assertWarnsRegex(UserWarning, r"not used, as config.json asks for none: transformer\.h\.2") as seen:
+                sator.LM(folder, quantization="f32")
+            self.assertEqual(seen.filename, __file__)
+
+    def test_values_that_are_no_names(self):
+        for call, words in ((lambda: sator.LM(None), "the folder None is a NoneType"), (lambda: sator.study(MODEL, quant=3), "quant=3 is a int"),
+                            (lambda: sator.study(MODEL, chip=[1]), r"chip=\[1\] is a list"), (lambda: sator.study(None), "the model None is a NoneType")):
+            with self.subTest(words), self.assertRaisesRegex(TypeError, words):
+                call()
+
     def test_a_model_without_a_tokenizer_takes_ids(self):
         with tempfile.TemporaryDirectory() as folder:
             for name in ("config.json", "model.safetensors"):
