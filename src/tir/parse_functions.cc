@@ -362,7 +362,10 @@ Value fn_call_packed(Evaluator& ev, const Expression& call) {
   }
   std::string name = script::dotted_name(call.items[0]);
   const Builtin* row = find_builtin_by_script(name.substr(name.rfind('.') + 1));
-  return Expr(call_builtin(row->op, std::move(args)));
+  DType dtype = row->dtype;  // unless told, as older scripts do
+  for (const script::Keyword& k : call.keywords)
+    if (k.name == "dtype") dtype = ev.to_dtype(ev.eval(k.value), k.value.place);
+  return Expr(sator::call(dtype, std::string(row->op), std::move(args)));
 }
 
 /// T.Call(dtype, op, args): any builtin by its full name, tvm.ir.Op.get("tir.call_extern") or "tir.call_extern".

@@ -116,6 +116,12 @@ class Verifier {
       add({.what = text("the data of buffer ", b.name, " is no pointer"), .needs = "a handle"}, where);
     for (const Expr& e : b.shape) {
       index(e, where, "an extent");
+      if (has_side_effect(e))
+        add({.what =
+                 text("the extent ", e, " of buffer ", b.name, " is a call, made again wherever the buffer is used"),
+             .needs = "variables and numbers",
+             .hint = "give the value a name before: n: T.int32 = T.call_packed(...)"},
+            where);
       if (const IntImm* extent = e.as<IntImm>(); extent && extent->value < 0)
         add({.what = text("buffer ", b.name, " has an extent of ", extent->value),
              .needs = "extents of 0 or more",

@@ -48,6 +48,30 @@ class CallsOfPython(unittest.TestCase):
             with self.assertRaisesRegex(KeyError, "the user's own"):
                 run()
 
+    def test_a_call_has_the_dtype_that_it_states(self):
+        sator.register_func("packed_test.half", lambda x: x / 2, override=True)
+
+        @T.prim_func
+        def halves(A: T.Buffer((3,), "float32")):
+            for i in range(3):
+                A[i] = T.call_packed("packed_test.half", A[i], dtype="float32")
+
+        self.assertIn('T.call_packed("packed_test.half", A[i], dtype="float32")', halves.script())
+        sator.ir.assert_structural_equal(sator.script.from_source(halves.script()), halves)
+        a = np.array([1, 2, 5], "float32")
+        sator.build(halves)(a)
+        np.testing.assert_array_equal(a, [0.5, 1, 2.5])
+
+    def test_a_call_is_no_extent(self):
+        with self.assertRaisesRegex(sator.TVMError, r'the extent T.call_packed\("packed_test.count"\) of buffer B is a call'):
+            @T.prim_func
+            def f(A: T.Buffer((3,), "float32")):
+                B = T.alloc_buffer((T.call_packed("packed_test.count"),), "float32")
+                B[0] = A[0]
+                A[1] = B[0]
+
+            sator.build(f)
+
     def test_a_kernel_of_a_graph_calls_a_registered_function(self):
         @I.ir_module
         class Graph:

@@ -126,7 +126,10 @@ Doc ExprPrinter::call(const Call& c) {
   if (rule == ResultRule::written_first) args.push_back(dtype_doc(c.dtype));
   for (const Expr& a : c.args) args.push_back(print(a));
   if (rule == ResultRule::written_last) args.push_back(dtype_doc(c.dtype));
-  return call_doc(printer.tir(name), args);
+  std::vector<KeywordDoc> keywords;
+  if ((name == "call_packed" || name == "call_cpacked") && c.dtype != row->dtype)
+    keywords.push_back({"dtype", dtype_doc(c.dtype)});
+  return call_doc(printer.tir(name), args, keywords);
 }
 
 Doc ExprPrinter::print_unmarked(const Expr& e) {
