@@ -112,7 +112,12 @@ def _with_buffers_as_parameters(core, given):
 
 
 def _result_of(core, body, stated):
-    """What a function gives: what is known of its body, where that is finer than what is stated. Errors: nothing is known of either."""
+    """What a function gives: what is known of its body, where that is finer than what is stated. Errors: nothing is known of either; other values."""
+    if not isinstance(body, core.RelaxExpr):
+        raise TypeError(f"Function: the body {body!r} is a {type(body).__name__}\n  needs: an expression of a graph\n"
+                        "  hint:  relax.Tuple([...]) of several, relax.PrimValue(3) of a number")
+    if stated is not None and not hasattr(stated, "is_base_of"):
+        raise TypeError(f"Function: ret_struct_info {stated!r} is a {type(stated).__name__}\n  needs: struct info, as relax.TensorStructInfo([2], \"float32\")")
     known = body.struct_info
     if known is None and stated is None:
         raise ValueError("a Function without ret_struct_info, of a body of which nothing is known\n  needs: ret_struct_info, or a body in normal form\n"

@@ -10,6 +10,8 @@ class PassInfo:
     """What a pass says of itself: the opt_level and names of the passes before it that Sequential goes by, and in words what it does."""
 
     def __init__(self, opt_level, name, required=None, traceable=False, does=""):
+        if isinstance(required, str):
+            raise TypeError(f"the pass {name} requires {required!r}, a text\n  needs: a list of names\n  hint:  required=[{required!r}]")
         self.opt_level, self.name, self.required, self.traceable, self.does = opt_level, name, list(required or ()), traceable, does
 
     def __repr__(self):

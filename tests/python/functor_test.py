@@ -176,6 +176,9 @@ class Rewrites(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "without ret_struct_info, of a body of which nothing is known"):
             v = relax.Var("v")
             relax.Function([v], relax.SeqExpr([], v))
+        for parts, words in (((None, x.struct_info), "the body None is a NoneType"), ((x, 3), "ret_struct_info 3 is a int")):
+            with self.assertRaisesRegex(TypeError, words):
+                relax.Function([x], *parts)
 
 
 if __name__ == "__main__":

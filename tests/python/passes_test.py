@@ -132,6 +132,8 @@ class Passes(unittest.TestCase):
 
         with self.assertRaisesRegex(ValueError, "the pass Wrong requires LegaliseOps, .*\n.*\n.*LegalizeOps"):
             transform.Sequential([Wrong])(Layer)
+        with self.assertRaisesRegex(TypeError, "requires 'LegalizeOps', a text"):
+            transform.module_pass(Wrong, opt_level=0, name="Letters", required="LegalizeOps")
 
     def test_an_instrument_that_raises_leaves_no_context(self):
         heard = []

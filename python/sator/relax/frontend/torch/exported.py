@@ -18,6 +18,9 @@ def from_exported_program(exported_program, *, keep_params_as_input=False, unwra
     Inputs have the names of the model's arguments, and symbolic sizes those that torch.export gives them (s77).
     Errors: an operator without converter, by its name; an input that is no tensor; a program that changes its buffers or inputs.
     """
+    if not hasattr(exported_program, "graph_signature"):
+        raise TypeError(f"from_exported_program: {exported_program!r} is a {type(exported_program).__name__}\n  needs: a program of torch.export\n"
+                        "  hint:  torch.export.export(model.eval(), args)")
     if run_ep_decomposition:
         exported_program = exported_program.run_decompositions()
     return _Program(exported_program, keep_params_as_input, unwrap_unit_return_tuple, no_bind_return_tuple, dict(custom_convert_map or {})).run()

@@ -25,6 +25,8 @@ def from_fx(model, input_info=None, *, keep_params_as_input=False, unwrap_unit_r
     Errors: an input without info; a function, method or module that has no converter, by its name; a tensor that is changed in place while another
     name for its elements, a view, is used later.
     """
+    if not hasattr(model, "graph"):
+        raise TypeError(f"from_fx: {model!r} is a {type(model).__name__}\n  needs: a traced model\n  hint:  torch.fx.symbolic_trace(model)")
     info = list(input_info) if input_info is not None else [(shape, "float32") for shape in input_shapes or ()]
     return _Traced(model, info, keep_params_as_input, unwrap_unit_return_tuple, no_bind_return_tuple, dict(call_function_map or {}),
                    dict(call_module_map or {}), dict(custom_convert_map or {})).run()
