@@ -123,7 +123,10 @@ static ModelConfig model_config_of(const Json& whole, const std::string& source)
     type.fail(text("is ", string_literal(model.model_type), ", a model that is not supported"),
               text("one of ", join(supported_model_types(), ", "), "; of gemma3 its text part"),
               hint_of_text_part(tree));
-  if (auto quantized = config.find("quantization_config")) model.quantization = read_stored_quantization(*quantized);
+  if (auto quantized = config.find("quantization_config")) {
+    model.quantization = read_stored_quantization(*quantized);
+    model.quantization->unread = unread_of_quantization(*quantized, reads);
+  }
   model.dtype = dtype_of(config);
   model.vocab_size = families::read_size(config, {"vocab_size"});
   model.eos_token_ids = read_token_ids(config, "eos_token_id");

@@ -354,4 +354,88 @@ void refuse_unread(const JsonAt& config, const JsonReads& reads, const ModelConf
   refuse_unread_below(config, reads, model);
 }
 
+/// Sources: the configurations of AutoGPTQ 0.7, GPTQModel 2, AutoAWQ 0.2, compressed-tensors 0.9 and transformers 4.50.
+constexpr std::string_view kNeutralOfQuantization[] = {
+    "_config_name",
+    "act_group_aware",
+    "activation_scale_ub",
+    "activation_scheme",
+    "autofill_length",
+    "backend",
+    "batch_size",
+    "block_name_to_quantize",
+    "cache_block_outputs",
+    "checkpoint_format",
+    "damp_auto_increment",
+    "damp_percent",
+    "dataset",
+    "dequantize",
+    "desc_act",
+    "device",
+    "disable_exllama",
+    "do_fuse",
+    "dynamic",
+    "exllama_config",
+    "fmt",
+    "format",
+    "fuse_max_seq_len",
+    "global_compression_ratio",
+    "ignore",
+    "ignored_layers",
+    "is_marlin_format",
+    "kv_cache_scheme",
+    "kv_cache_quant_algo",
+    "lm_head",
+    "max_input_length",
+    "meta",
+    "method",
+    "model_file_base_name",
+    "model_name_or_path",
+    "model_seqlen",
+    "module_name_preceding_first_block",
+    "modules_in_block_to_quantize",
+    "modules_to_fuse",
+    "modules_to_not_convert",
+    "mse",
+    "observer",
+    "observer_kwargs",
+    "offload_to_disk",
+    "pack_dtype",
+    "pad_token_id",
+    "parallel_packing",
+    "quant_method",
+    "quantization_status",
+    "rotation",
+    "scale_dtype",
+    "sparsity_config",
+    "static_groups",
+    "sym",
+    "targets",
+    "tokenizer",
+    "true_sequential",
+    "use_cuda_fp16",
+    "use_exllama",
+    "vram_strategy",
+    "zp_dtype",
+};
+
+static void note_unread(const JsonAt& object, const JsonReads& reads, const std::string& before,
+                        std::vector<std::string>& out) {
+  object.each_member([&](const std::string& name, const JsonAt& at) {
+    const bool is_neutral = std::ranges::find(kNeutralOfQuantization, name) != std::end(kNeutralOfQuantization);
+    if (is_neutral || at.json().is_null()) return;
+    // The groups of config_groups have names of their own; what is asked of activations is not done as a whole.
+    if (at.is_object() && (name == "config_groups" || name == "weights" || before == "config_groups."))
+      note_unread(at, reads, before + name + ".", out);
+    else if (!reads.contains(at.json()))
+      out.push_back(before + name);
+  });
+}
+
+std::vector<std::string> unread_of_quantization(const JsonAt& quantization, const JsonReads& reads) {
+  std::vector<std::string> out;
+  note_unread(quantization, reads, "", out);
+  return out;
+}
+
 }  // namespace sator

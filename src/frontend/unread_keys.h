@@ -16,4 +16,8 @@ namespace sator {
 /// Errors: there is such a member.
 void refuse_unread(const JsonAt& config, const JsonReads& reads, const ModelConfig& model);
 
+/// The members of a quantization_config that were not read, without those known to tell only how the codes came about or how another
+/// program runs them: "weights.observer" is one of them, "codebook" is none.
+std::vector<std::string> unread_of_quantization(const JsonAt& quantization, const JsonReads& reads);
+
 }  // namespace sator

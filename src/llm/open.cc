@@ -467,6 +467,8 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& given) {
   weights.require(program.params);
   say_what_is_unused(options, weights.unused(program.params));
   if (!options.scheme.remark.empty()) remark(options, options.scheme.remark);
+  if (const auto& stored = model.config.quantization; stored && !stored->unread.empty())
+    remark(options, text("not read of quantization_config: ", join(stored->unread, ", ")));
   model.limits = facts ? facts->limits : program.limits;
   if (facts) require_same_graph(*facts, options, model.config, program);
   const Library library =

@@ -396,5 +396,28 @@ TEST(HfConfig, MembersThatAFamilyHasOfItsOwn) {
   EXPECT_EQ(read_with(kLlama, R"({"model_type":"gemma2","final_logit_softcapping":20})").final_soft_cap, 20);
 }
 
+// As AutoGPTQ, AutoAWQ and llm-compressor write them, and with a key more that may mean something.
+TEST(HfConfig, KeysOfAQuantizationConfigThatNobodyReadAreNamed) {
+  const std::pair<const char*, std::vector<std::string>> cases[] = {
+      {R"({"quant_method":"gptq","bits":4,"group_size":128,"damp_percent":0.1,"desc_act":true,"static_groups":false,"sym":true,
+        "true_sequential":true,"model_name_or_path":null,"model_file_base_name":"model","checkpoint_format":"gptq",
+        "meta":{"quantizer":["gptqmodel:1.7.4"],"mse":0.0},"lm_head":false})",
+       {}},
+      {R"({"quant_method":"awq","bits":4,"group_size":128,"zero_point":true,"version":"gemm","modules_to_not_convert":null,
+        "backend":"autoawq","do_fuse":false})",
+       {}},
+      {R"({"quant_method":"compressed-tensors","format":"pack-quantized","kv_cache_scheme":null,"quantization_status":"compressed",
+        "global_compression_ratio":1.9,"ignore":["lm_head"],"config_groups":{"group_0":{"input_activations":null,
+        "output_activations":null,"targets":["Linear"],"weights":{"actorder":null,"block_structure":null,"dynamic":false,
+        "group_size":128,"num_bits":4,"observer":"minmax","observer_kwargs":{},"strategy":"group","symmetric":true,"type":"int",
+        "codebook":[1,2]}}}})",
+       {"config_groups.group_0.weights.codebook"}},
+      {R"({"quant_method":"gptq","bits":4,"group_size":128,"outliers":0.01})", {"outliers"}},
+  };
+  for (const auto& [stored, unread] : cases)
+    EXPECT_EQ(read_with(kLlama, text(R"({"quantization_config":)", stored, "}")).quantization->unread, unread)
+        << stored;
+}
+
 }  // namespace
 }  // namespace sator
