@@ -1,4 +1,5 @@
 """Operators of ATen beside NumPy: windows, positions, 16 bits, what is no number."""
+import operator
 import unittest
 
 import numpy as np
@@ -160,12 +161,49 @@ class Operators(ProgramTest):
             for got, wanted in zip(run(mod, x), (x[-1], np.roll(x, -4, 0), x.std(0, ddof=1), x.var(ddof=1), x.repeat(2, 0).repeat(2, 1)[None, None])):
                 np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-5, atol=1e-6)
 
+    def test_numbers_that_are_made_of_sizes(self):
+        """A size divided by another is no integer; fixed sizes are numbers too."""
+        rows = [("n", "sym_size.int", ("x", 0)), ("half", operator.truediv, ("n", 2)), ("scaled", "mul.Tensor", ("x", "half")), ("inverse", operator.truediv, (1, "n")),
+                ("mean", "mul.Tensor", ("x", "inverse")), ("some", "sym_float", ("n",)), ("more", operator.add, ("some", 0.25)), ("sums", "add.Tensor", ("ids", "more")),
+                ("clamped", "clamp.default", ("x", None, "half")), ("filled", "full.default", (["n"], "n")), ("shaped", "full_like.default", ("x", "half")),
+                ("square", operator.pow, ("n", 2)), ("minus", operator.neg, ("square",)), ("negative", "mul.Tensor", ("x", "minus")),
+                ("root", operator.pow, ("n", -0.5)), ("rooted", "mul.Tensor", ("x", "root")), ("rest", operator.mod, ("n", 4)), ("lack", operator.sub, (4, "rest")),
+                ("padded", "pad.default", ("x", [0, 0, 1, "lack"], "constant", 7.0)), ("most", "sym_max", ("n", 5)), ("times", "mul.Tensor", ("x", "most")),
+                ("whole", operator.floordiv, ("n", 2)), ("added", "add.Tensor", ("x", "ids"), {"alpha": "whole"})]
+        names = ["scaled", "mean", "sums", "clamped", "filled", "shaped", "negative", "rooted", "padded", "times", "added"]
+        for extent in (Extent("s0", "s0"), 3):
+            mod = from_exported_program(exported({"x": ((extent, 2), "float32"), "ids": ((extent, 2), "int64")}, rows, names))
+            for n in (3,) if extent == 3 else (1, 3, 7):
+                x, ids = np.random.default_rng(n).standard_normal((n, 2), "float32") * 3, np.arange(2 * n).reshape(n, 2)
+                wanted = (x * (n / 2), x * (1 / n), (ids + (n + 0.25)).astype("float32"), np.minimum(x, n / 2), np.full(n, n), np.full_like(x, n / 2), -x * n**2,
+                          x * n**-0.5, np.pad(x, ((1, 4 - n % 4), (0, 0)), constant_values=7), x * max(n, 5), (x + ids * (n // 2)).astype("float32"))
+                for name, got, value in zip(names, run(mod, x, ids), wanted):
+                    with self.subTest(name, n=n, extent=str(extent)):
+                        self.assertEqual((got.numpy().dtype, got.shape), (value.dtype, value.shape))
+                        np.testing.assert_allclose(got.numpy(), value, rtol=1e-5)
+
+    def test_sizes_that_are_multiples(self):
+        """A dimension of 4 q elements says what q is; one of q and r together says neither."""
+        rows = [("q", operator.floordiv, ("n", 4)), ("v", "view.default", ("x", ["q", 4, 3])), ("y", "sum.dim_IntList", ("v", [1]))]
+        mod = from_exported_program(exported({"x": ((Extent("4*s1", "s1"), 3), "float32")}, [("n", "sym_size.int", ("x", 0)), *rows], ["y"]))
+        x = np.arange(24, dtype="float32").reshape(8, 3)
+        np.testing.assert_array_equal(run(mod, x)[0].numpy(), x.reshape(2, 4, 3).sum(1))
+        with self.assertRaisesRegex(sator.TVMError, r"a dimension of s1\*s2 elements, where no other has s1 or s2"):
+            from_exported_program(exported({"x": ((Extent("s1*s2", "s1", "s2"),), "float32")}, [("y", "relu.default", ("x",))], ["y"]))
+
+    def test_pooling_to_any_size(self):
+        x = np.random.default_rng(3).standard_normal((2, 10), "float32")
+        wanted = [np.stack([x[:, i * 10 // s:-(-(i + 1) * 10 // s)].max(1) for i in range(s)], 1) for s in (3, 7)]
+        self.check({"x": x[None]}, [(f"_{s}", "adaptive_max_pool1d.default", ("x", [s])) for s in (3, 7)] + [(f"p{s}", getitem, (f"_{s}", 0)) for s in (3, 7)],
+                   {f"p{s}": w[None] for s, w in zip((3, 7), wanted)})
+
     def test_what_is_refused(self):
         x = {"x": ((1, 2, Extent("s0", "s0")), "float32")}
         for rows, words in (([("y", "max_pool1d.default", ("x", [2], [2], [0], [1], True))], "ceil_mode=True of a dimension of s0 elements"),
                             ([("y", "upsample_nearest1d.vec", ("x", None, [1.5]))], "interpolate by 1.5 of a dimension of s0 elements"),
                             ([("y", "scatter_reduce.two", ("x", 1, "x", "x", "mean"))], "scatter by 'mean'"),
-                            ([("y", "adaptive_max_pool1d.default", ("x", [2]))], "sizes that divide the extents"),
+                            ([("y", "adaptive_max_pool1d.default", ("x", [2]))], "node y: adaptive_max_pool1d of a dimension of s0 elements"),
+                            ([("_y", "max_pool1d_with_indices.default", ("x", [2])), ("i", getitem, ("_y", 1)), ("y", "abs.default", ("i",))], "node i is used: the places"),
                             ([("m", "gt.Scalar", ("x", 0)), ("y", "index_put.default", ("x", ["m"], "x"))], "index_put at a mask, of values")):
             with self.subTest(words), self.assertRaisesRegex(sator.TVMError, words):
                 from_exported_program(exported(x, rows, ["y"]))

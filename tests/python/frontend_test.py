@@ -226,6 +226,12 @@ class FromFx(unittest.TestCase):
             (x, lambda c, a: c("getattr", c("min", a, 0), "values"), np.array(-5, "int32")),
             (f, lambda c, a: c("round", c("mul", a, 0.66), decimals=1), np.array([-0.5, 0.2, 0.3, 1.5], "float32")),
             (x, lambda c, a: c("min", a, c("neg", a)), np.array([-5, -1, -1, -5], "int32")),
+            (x.astype("int8"), lambda c, a: c("to", c("float", a, op="call_method"), c("getattr", a, "dtype"), op="call_method"), x.astype("int8")),
+            (x.astype("int16"), lambda c, a: c("to", c("float", a, op="call_method"), a, op="call_method"), x.astype("int16")),
+            (x, lambda c, a: c("type", a, "torch.LongTensor", op="call_method"), x.astype("int64")),
+            (x, lambda c, a: c("getitem", a, [0, -1]), x[[0, -1]]),
+            (x, lambda c, a: c("mul", a, c("truediv", c("getitem", c("getattr", a, "shape"), 0), 8)), (x / 2).astype("float32")),
+            (x.reshape(2, 2), lambda c, a: c("getattr", a, "T"), x.reshape(2, 2).T),
         )
         for i, (value, make, wanted) in enumerate(rows):
             with self.subTest(row=i):

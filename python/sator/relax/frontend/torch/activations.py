@@ -3,7 +3,7 @@ from sator import relax
 from sator.error import TVMError
 from sator.relax.frontend.torch.arithmetic import cast, in_float32
 from sator.relax.frontend.torch.networks import batch_norm
-from sator.relax.frontend.torch.table import apply, const_like, converter, dtype, rank, shape
+from sator.relax.frontend.torch.table import apply, const_like, converter, dtype, known, rank, shape
 from sator.relax.frontend.torch.values import dtype_of
 
 
@@ -112,7 +112,7 @@ def group_norm(reader, x, num_groups, weight=None, bias=None, eps=1e-5):
 def instance_norm(reader, x, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5):
     if not use_input_stats:
         return batch_norm(reader, x, running_mean, running_var, weight, bias, False, momentum, eps)
-    return group_norm(reader, x, int(shape(x)[1]), weight, bias, eps)
+    return group_norm(reader, x, known(shape(x)[1], "instance_norm"), weight, bias, eps)
 
 
 @converter("rms_norm", method=False)

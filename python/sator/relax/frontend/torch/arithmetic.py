@@ -45,9 +45,21 @@ def result_dtype(*operands):
     return result
 
 
+def is_symbolic(x):
+    """Whether a value is a size that only a call knows."""
+    return isinstance(x, tir.PrimExpr) and not hasattr(x, "value")
+
+
+def of_numbers(reader, name, python, a, b, is_float=False):
+    """What an operator gives of two numbers: a number too; a tensor of rank 0 where a size that only a call knows is one and the result is no integer."""
+    if any(map(is_symbolic, (a, b))) and (is_float or any(isinstance(x, float) for x in (a, b))):
+        return getattr(relax.op, name)(cast(reader, a, "float32"), cast(reader, b, "float32"))
+    return python(a, b)
+
+
 def cast(reader, x, wanted):
     """A value, or a number as a constant, of a dtype; a symbolic size as a tensor of rank 0."""
-    if isinstance(x, tir.PrimExpr) and not hasattr(x, "value"):
+    if is_symbolic(x):
         x = reader.emit(relax.op.reshape(reader.emit(relax.op.shape_to_tensor(relax.ShapeExpr([x]))), []))
     if not is_expr(x):
         return relax.const(getattr(x, "value", x), wanted)
@@ -104,7 +116,7 @@ def _in_common(reader, compute, *operands):
 def _binary(name, python=None):
     def convert(reader, a, b, **_options):
         if not is_expr(a) and not is_expr(b):
-            return python(a, b)
+            return of_numbers(reader, name, python, a, b)
         return getattr(relax.op, name)(*promoted(reader, a, b))
 
     return convert
@@ -114,11 +126,12 @@ def _linear(name, of_bools, python):
     """Sums and products, of which torch takes truth values too."""
     def convert(reader, a, b, alpha=1, **_options):
         if not is_expr(a) and not is_expr(b):
-            return python(a, b)
+            return of_numbers(reader, name, python, a, b if alpha == 1 else of_numbers(reader, "multiply", lambda x, y: x * y, b, alpha))
         if result_dtype(a, b) == "bool" and of_bools:
             return getattr(relax.op, of_bools)(*promoted(reader, a, b))
-        if alpha != 1:
-            b = reader.emit(_in_common(reader, relax.op.multiply, b, alpha) if is_expr(b) else relax.const(b * alpha, result_dtype(a, b)))
+        if is_expr(alpha) or alpha != 1:
+            scaled = _in_common(reader, relax.op.multiply, b, alpha) if is_expr(b) else of_numbers(reader, "multiply", lambda x, y: x * y, b, alpha)
+            b = reader.emit(scaled)
         return _in_common(reader, getattr(relax.op, name), a, b)
 
     return convert
@@ -137,6 +150,21 @@ for _name, _ours, _python in (
         ("or_", "bitwise_or", lambda a, b: a | b), ("xor", "bitwise_xor", lambda a, b: a ^ b), ("lshift", "left_shift", lambda a, b: a << b),
         ("rshift", "right_shift", lambda a, b: a >> b), ("logical_and", "logical_and", None), ("logical_or", "logical_or", None)):
     converter(_name)(_binary(_ours, _python))
+
+
+@converter("sym_float")
+def _sym_float(reader, x):
+    return cast(reader, x, "float32") if is_symbolic(x) else float(x)
+
+
+@converter("sym_max")
+def _sym_max(reader, a, b):
+    return of_numbers(reader, "maximum", tir.max if is_symbolic(a) or is_symbolic(b) else max, a, b)
+
+
+@converter("sym_min")
+def _sym_min(reader, a, b):
+    return of_numbers(reader, "minimum", tir.min if is_symbolic(a) or is_symbolic(b) else min, a, b)
 
 
 @converter("rsub")
@@ -165,7 +193,7 @@ def _quotient_rounded_down(reader, a, b):
 
 @converter("floordiv", "floor_divide")
 def _floor_divide(reader, a, b):
-    if not is_expr(a) and not is_expr(b):
+    if not is_expr(a) and not is_expr(b) and not any(isinstance(x, float) for x in (a, b)):
         return a // b
     if _category(result_dtype(a, b)) < 2:
         return relax.op.floor_divide(*promoted(reader, a, b))
@@ -180,7 +208,7 @@ def _divide(reader, a, b, rounding_mode=None):
     if rounding_mode not in (None, "trunc"):
         raise TVMError(f"error: div: rounding_mode is {rounding_mode!r}\n  needs: None, \"floor\" or \"trunc\"")
     if not is_expr(a) and not is_expr(b):
-        return a / b
+        return of_numbers(reader, "divide", lambda x, y: x / y, a, b, True)
     if _category(result_dtype(a, b)) < 2:
         a, b = promoted(reader, a, b)
         if rounding_mode == "trunc":
@@ -201,9 +229,11 @@ def trunc(reader, x):
 @converter("pow")
 def _power(reader, a, b):
     """a ** b; an integer tensor to the power of a number is multiplied with itself, so that it is exact."""
-    if not is_expr(a) and not is_expr(b):
+    if not is_expr(a) and not is_expr(b) and not is_symbolic(a) and not is_symbolic(b):
         return a**b
-    if isinstance(b, int) and b >= 1 and _category(dtype(a)) == 1:
+    if is_symbolic(a) and isinstance(b, int) and b >= 0:
+        return functools.reduce(lambda product, _: product * a, range(b), 1)
+    if is_expr(a) and isinstance(b, int) and b >= 1 and _category(dtype(a)) == 1:
         result, square = None, a
         while b:
             if b & 1:
@@ -212,7 +242,7 @@ def _power(reader, a, b):
             if b:
                 square = reader.emit(relax.op.multiply(square, square))
         return result
-    return relax.op.power(*promoted(reader, a, b))
+    return relax.op.power(*(promoted(reader, a, b) if is_expr(a) or is_expr(b) else [cast(reader, x, "float32") for x in (a, b)]))
 
 
 for _alias, _name in (("iadd", "add"), ("isub", "sub"), ("imul", "mul"), ("add_", "add"), ("sub_", "sub"), ("mul_", "mul"),

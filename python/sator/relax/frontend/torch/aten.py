@@ -1,9 +1,9 @@
 """Operators of ATen, as torch.export writes them: where their arguments are others than those of the functions and methods of the same name."""
 from sator import relax
 from sator.error import TVMError
-from sator.relax.frontend.torch import activations, indexing, mathematics, networks, pools, resize, tensors  # noqa: F401
+from sator.relax.frontend.torch import activations, arithmetic, indexing, mathematics, networks, pools, resize, tensors  # noqa: F401
 from sator.relax.frontend.torch.functions import FUNCTIONS, METHODS
-from sator.relax.frontend.torch.table import apply, dtype, find, rank, shape
+from sator.relax.frontend.torch.table import Unknown, apply, dtype, find, rank, shape
 
 _OPERATORS = {}
 
@@ -43,6 +43,16 @@ def _nothing(reader, *_args, **_options):
 @operator("sym_size")
 def _sym_size(reader, x, dim):
     return shape(x)[dim]
+
+
+for _name, _attribute in (("numpy_T", "T"), ("mT", "mT"), ("mH", "mT"), ("matrix_H", "mT")):
+    operator(_name)(lambda reader, x, attribute=_attribute: FUNCTIONS["getattr"](reader, x, attribute))
+
+
+@operator("copy")
+def _copy(reader, x, source, non_blocking=False):
+    """The elements of another tensor in the shape and dtype of x."""
+    return relax.op.broadcast_to(arithmetic.cast(reader, source, dtype(x)), shape(x))
 
 
 @operator("embedding")
@@ -183,10 +193,10 @@ def _native_dropout(reader, x, p, train):
 
 
 def _largest_with_places(name, function):
-    """Places of the largest elements have no value: a program that uses them is refused where it does."""
+    """A program that uses the places of the largest elements is refused where it does."""
     @operator(name)
     def convert(reader, x, *args, **options):
-        return reader.emit(FUNCTIONS[function](reader, x, *args, **options)), None
+        return reader.emit(FUNCTIONS[function](reader, x, *args, **options)), Unknown(f"the places that {name} gives have no value")
 
 
 for _count in (1, 2, 3):

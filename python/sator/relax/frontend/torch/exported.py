@@ -23,17 +23,26 @@ def from_exported_program(exported_program, *, keep_params_as_input=False, unwra
                         "  hint:  torch.export.export(model.eval(), args)")
     if run_ep_decomposition:
         exported_program = exported_program.run_decompositions()
-    return _Program(exported_program, keep_params_as_input, unwrap_unit_return_tuple, no_bind_return_tuple, dict(custom_convert_map or {})).run()
+    return _Program(exported_program, keep_params_as_input, unwrap_unit_return_tuple, no_bind_return_tuple, dict(custom_convert_map or {}), run_ep_decomposition).run()
+
+
+def _symbols(extent):
+    """The names of torch's symbols in an extent."""
+    return sorted(str(s) for s in extent.node.expr.free_symbols)
+
+
+def _value_of(extent, sizes):
+    return eval(str(extent), {"__builtins__": {}}, sizes)  # the text of an expression of sympy's, over these names
 
 
 class _Program(Reader):
     """A graph whose inputs, weights among them, its signature describes."""
 
-    def __init__(self, program, keeps_params, unwraps, no_bind, custom):
+    def __init__(self, program, keeps_params, unwraps, no_bind, custom, is_core):
         super().__init__(program.graph, {}, keeps_params, unwraps, no_bind, custom)
-        self.program = program
+        self.program, self.is_core = program, is_core
         self.specs = {spec.arg.name: spec for spec in program.graph_signature.input_specs}
-        self.sizes = {}
+        self.sizes, self.wholes = {}, {}
 
     def called(self, node):
         """An operator without its overload: "add" of aten.add.Tensor."""
@@ -46,7 +55,7 @@ class _Program(Reader):
         if found is None:
             raise TVMError(f"error: node {node.name}: the operator {node.target} has no converter\n"
                            f"  needs: an operator that has one{nearest(self.called(node), aten.names())}\n"
-                           "  hint:  give one of your own in custom_convert_map, or read the core of ATen: run_ep_decomposition=True")
+                           f"  hint:  give one of your own in custom_convert_map{'' if self.is_core else ', or read the core of ATen: run_ep_decomposition=True'}")
         return found
 
     def custom_converter(self, node):
@@ -55,6 +64,7 @@ class _Program(Reader):
 
     def inputs(self):
         """The inputs of the user, in their order; weights are values from now on."""
+        self._bind_sizes()
         out = []
         for node in self.graph.nodes:
             if node.op != "placeholder":
@@ -78,14 +88,37 @@ class _Program(Reader):
             raise TVMError(f"error: the input {node.name} is a {type(tensor).__name__}\n  needs: a tensor\n  hint:  export a model whose arguments are tensors")
         return relax.Var(node.name, relax.TensorStructInfo([self._size(d) for d in tensor.shape], dtype_of(tensor.dtype)))
 
+    def _bind_sizes(self):
+        """What each symbol of torch's is: a size that some dimension has alone, else what follows from the first one that has a multiple of it.
+
+        Errors: a symbol that no dimension says in this way.
+        """
+        tensors = [n.meta["val"] for n in self.graph.nodes if n.op == "placeholder" and hasattr(getattr(n, "meta", {}).get("val"), "shape")]
+        extents = [e for t in tensors for e in t.shape if not isinstance(e, int)]
+        for extent in sorted(extents, key=lambda e: str(e) not in _symbols(e)):
+            unbound = [name for name in _symbols(extent) if name not in self.sizes]
+            if str(extent) in unbound:
+                self.sizes[str(extent)] = tir.SizeVar(str(extent), "int64")
+            elif unbound:
+                self._bind_part(extent, unbound)
+
+    def _bind_part(self, extent, unbound):
+        """The symbol of a dimension of a * symbol + b elements, which gets a size of its own."""
+        name = unbound[0]
+        at = [_value_of(extent, {name: n}) if len(_symbols(extent)) == 1 else None for n in (0, 1, 2)]
+        if None in at or at[2] - at[1] != at[1] - at[0] or at[1] <= at[0]:
+            raise TVMError(f"error: a dimension of {extent} elements, where no other has {' or '.join(unbound)}\n  needs: a dimension that has the size alone, "
+                           "or a multiple of it and a constant\n  hint:  export with this size fixed")
+        whole = tir.SizeVar(f"{name}_whole", "int64")
+        self.sizes[name] = (whole - at[0]) // (at[1] - at[0])
+        self.wholes[str(extent)] = whole
+
     def _size(self, extent):
         """An extent: a number, or what torch writes with its symbols."""
         if isinstance(extent, int):
             return extent
-        names = [str(s) for s in extent.node.expr.free_symbols]
-        for name in names:
-            self.sizes.setdefault(name, tir.SizeVar(name, "int64"))
-        return eval(str(extent), {"__builtins__": {}}, self.sizes)  # the text of an expression of sympy's, over these names
+        text = str(extent)
+        return self.wholes[text] if text in self.wholes else _value_of(extent, self.sizes)
 
     def _weight(self, node, target, kind):
         stored = self.program.state_dict if target in self.program.state_dict else self.program.constants

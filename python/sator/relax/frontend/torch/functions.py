@@ -2,8 +2,8 @@
 from sator import _core, relax
 from sator.error import TVMError
 from sator.relax.frontend.torch.arithmetic import cast, promoted, result_dtype
-from sator.relax.frontend.torch.table import FUNCTIONS, METHODS, apply, converter, dtype, is_expr, rank, shape  # noqa: F401
-from sator.relax.frontend.torch.values import dtype_of
+from sator.relax.frontend.torch.table import FUNCTIONS, METHODS, apply, converter, dtype, is_expr, is_known, is_one, known, rank, shape  # noqa: F401
+from sator.relax.frontend.torch.values import dtype_of, is_dtype
 
 
 @converter("relu", "relu_")
@@ -93,11 +93,11 @@ def linear(reader, x, weight, bias=None):
 @converter("addmm", "baddbmm")
 def _addmm(reader, bias, a, b, beta=1, alpha=1):
     product = reader.emit(relax.op.matmul(a, b))
-    if alpha != 1:
-        product = reader.emit(relax.op.multiply(product, relax.const(alpha, dtype(a))))
-    if beta == 0:
+    if is_expr(alpha) or alpha != 1:
+        product = apply(reader, "multiply", product, cast(reader, alpha, dtype(a)))
+    if not is_expr(beta) and beta == 0:
         return product
-    return relax.op.add(product, bias if beta == 1 else reader.emit(relax.op.multiply(bias, relax.const(beta, dtype(a)))))
+    return relax.op.add(product, bias if not is_expr(beta) and beta == 1 else apply(reader, "multiply", bias, cast(reader, beta, dtype(a))))
 
 
 @converter("einsum", method=False)
@@ -134,7 +134,14 @@ def _getattr(reader, x, name):
         return dtype(x)
     if name == "device":
         return "cpu"
-    return getattr(x, name)
+    if name in ("T", "H", "mT", "mH"):
+        axes = list(range(rank(x)))
+        return relax.op.permute_dims(x, axes[::-1] if name in ("T", "H") else axes[:-2] + [axes[-1], axes[-2]])
+    if name in ("ndim", "data", "requires_grad", "is_cuda"):
+        return {"ndim": rank(x), "data": x, "requires_grad": False, "is_cuda": False}[name]
+    if not is_expr(x):
+        return getattr(x, name)
+    raise TVMError(f"error: getattr: the attribute {name} of a tensor has no converter\n  needs: shape, dtype, T, mT, ndim, device or data")
 
 
 def _dims(dims):
@@ -193,7 +200,7 @@ def _unsqueeze(reader, x, dim):
 def _squeeze(reader, x, dim=None):
     """Without dimensions of extent 1, or of the given ones those."""
     dims = range(rank(x)) if dim is None else dim if isinstance(dim, (list, tuple)) else [dim]
-    single = [d for d in dims if getattr(shape(x)[d], "value", shape(x)[d]) == 1]
+    single = [d for d in dims if is_one(shape(x)[d])]
     return relax.op.squeeze(x, single) if single else x
 
 
@@ -207,7 +214,7 @@ def _expand(reader, x, *dims):
 @converter("repeat", "tile")
 def _tile(reader, x, *dims):
     dims = _dims(dims)
-    if all(isinstance(d, int) or hasattr(d, "value") for d in dims):
+    if is_known(*dims):
         return relax.op.tile(x, dims)
     own = [1] * (len(dims) - rank(x)) + shape(x)
     apart = reader.emit(relax.op.reshape(x, [e for extent in own for e in (1, extent)]))
@@ -220,7 +227,7 @@ def _cat(reader, tensors, dim=0):
     """End to end, in a dtype that has them all; torch leaves out empty tensors of one dimension, whatever the others have."""
     tensors = promoted(reader, *tensors)
     ranks = max(rank(t) for t in tensors)
-    joined = [t for t in tensors if ranks == 1 or rank(t) > 1 or getattr(shape(t)[0], "value", 1) != 0]
+    joined = [t for t in tensors if ranks == 1 or rank(t) > 1 or not (is_known(shape(t)[0]) and shape(t)[0] == 0)]
     return relax.op.concat(joined, axis=dim) if len(joined) > 1 else joined[0]
 
 
@@ -231,15 +238,15 @@ def _stack(reader, tensors, dim=0):
 
 def _pieces(x, size, dim):
     """Parts of `size` elements of a dimension; the last one has what remains."""
-    extent = int(shape(x)[dim])
+    extent = known(shape(x)[dim], "split")
     return relax.op.split(x, list(range(size, extent, size)) if extent % size else extent // size, axis=dim)
 
 
 @converter("chunk")
 def _chunk(reader, x, chunks, dim=0):
-    if not isinstance(shape(x)[dim], int) and not hasattr(shape(x)[dim], "value"):
+    if not is_known(shape(x)[dim]):
         return relax.op.split(x, chunks, axis=dim)
-    return _pieces(x, -(-int(shape(x)[dim]) // chunks), dim)
+    return _pieces(x, -(-shape(x)[dim] // chunks), dim)
 
 
 @converter("split")
@@ -273,8 +280,11 @@ for _name, _dtype in (("float", "float32"), ("double", "float64"), ("half", "flo
 
 @converter("to", "type")
 def _to(reader, x, *args, dtype=None, **_options):
+    """As another dtype: the first argument that is one, or a tensor, which has it."""
     for given in [*args, dtype]:
-        if given is not None and ("torch." in str(given) or str(given) in ("float16", "float32", "float64", "int32", "int64", "bool")):
+        if is_expr(given):
+            return _type_as(reader, x, given)
+        if is_dtype(given):
             return relax.op.astype(x, dtype_of(given))
     return x
 

@@ -4,7 +4,7 @@ from sator.error import TVMError
 from sator.relax.frontend.common import attach_params
 from sator.relax.frontend.torch.functions import FUNCTIONS, METHODS
 from sator.relax.frontend.torch.modules import MODULES
-from sator.relax.frontend.torch.table import find, nearest
+from sator.relax.frontend.torch.table import Unknown, find, nearest
 from sator.relax.frontend.torch.values import array_of, dtype_of, name_of
 from sator.relax.frontend.torch.views import Views, is_node
 
@@ -81,12 +81,15 @@ class Reader:
     def value(self, arg):
         """An argument of a node: values in the places of nodes."""
         if isinstance(arg, (list, tuple)):
-            return type(arg)(self.value(a) for a in arg) if type(arg) in (list, tuple) else tuple(self.value(a) for a in arg)
+            return list(map(self.value, arg)) if isinstance(arg, list) else tuple(map(self.value, arg))
         if isinstance(arg, dict):
             return {k: self.value(v) for k, v in arg.items()}
         if isinstance(arg, slice):
             return slice(self.value(arg.start), self.value(arg.stop), self.value(arg.step))
-        return self.values.get(arg, arg) if is_node(arg) else arg
+        found = self.values.get(arg, arg) if is_node(arg) else arg
+        if isinstance(found, Unknown):
+            raise TVMError(f"error: node {arg.name} is used: {found.words}\n  needs: the other results alone\n  hint:  give a converter of one's own")
+        return found
 
     def emit(self, expr):
         """Binds an expression of a graph; any other value stays as it is."""
@@ -196,9 +199,17 @@ class _Traced(Reader):
 def _called(convert, node, *args, **kwargs):
     try:
         return convert(*args, **kwargs)
+    except (TVMError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+        raise _in_node(node, error) from error
     except TypeError as error:
         if error.__traceback__.tb_next is not None:  # raised inside of the converter
-            raise
+            raise _in_node(node, error) from error
         words = str(error).partition("() ")[2]
         raise TVMError(f"error: node {node.name}: {name_of(node.target)} {words}\n  needs: the arguments that its converter knows\n"
                        "  hint:  give a converter of one's own in call_function_map") from None
+
+
+def _in_node(node, error):
+    """The error of a converter with the node that it was called for."""
+    words = str(error).removeprefix("error: ")
+    return error if words.startswith("node ") else TVMError(f"error: node {node.name}: {words}")

@@ -2,11 +2,7 @@
 from sator import _core, relax, tir
 from sator.error import TVMError
 from sator.relax.frontend.torch.arithmetic import cast, promoted
-from sator.relax.frontend.torch.table import FUNCTIONS, METHODS, apply, const_like, converter, dtype, is_expr, per_dimension, rank, shape
-
-
-def is_number(extent):
-    return isinstance(extent, int) or hasattr(extent, "value")
+from sator.relax.frontend.torch.table import FUNCTIONS, METHODS, apply, const_like, converter, dtype, is_expr, is_known, is_one, known, per_dimension, rank, shape
 
 
 def _constant(values, extents=(-1,)):
@@ -26,7 +22,7 @@ def broadcast(shapes):
     """The shape that tensors of these shapes have together."""
     ranks = max(map(len, shapes))
     columns = zip(*([1] * (ranks - len(s)) + s for s in shapes))
-    return [next((e for e in column if getattr(e, "value", e) != 1), 1) for column in columns]
+    return [next((e for e in column if not is_one(e)), 1) for column in columns]
 
 
 class _Places:
@@ -79,7 +75,7 @@ def _index_put(reader, x, indices, values, accumulate=False):
     """x with values at positions; a mask of truth values takes one value. Errors: as many values as a mask has True."""
     values = cast(reader, values, dtype(x))
     if len(indices) == 1 and is_expr(indices[0]) and dtype(indices[0]) == "bool":
-        if any(getattr(e, "value", e) != 1 for e in shape(values)) or accumulate:
+        if not all(map(is_one, shape(values))) or accumulate:
             raise TVMError(f"error: index_put at a mask, of values [{', '.join(map(str, shape(values)))}], accumulate={accumulate}\n"
                            "  needs: one value\n  hint:  torch.where takes values of the shape of the tensor")
         mask = apply(reader, "reshape", indices[0], [*shape(indices[0]), *[1] * (rank(x) - rank(indices[0]))])
@@ -187,14 +183,14 @@ def select(reader, x, dim, index):
 
 @converter("unbind")
 def _unbind(reader, x, dim=0):
-    return tuple(reader.emit(select(reader, x, dim, i)) for i in range(int(shape(x)[dim])))
+    return tuple(reader.emit(select(reader, x, dim, i)) for i in range(known(shape(x)[dim], "unbind")))
 
 
 @converter("diagonal")
 def diagonal(reader, x, offset=0, dim1=0, dim2=1):
     """The elements (i, i + offset) of two dimensions, which become the last one."""
     rows, columns = dim1 % rank(x), dim2 % rank(x)
-    height, width = (int(shape(x)[d]) for d in (rows, columns))
+    height, width = (known(shape(x)[d], "diagonal") for d in (rows, columns))
     first = (0, offset) if offset >= 0 else (-offset, 0)
     count = max(0, min(height - first[0], width - first[1]))
     others = [d for d in range(rank(x)) if d not in (rows, columns)]
@@ -222,7 +218,7 @@ def _diag_embed(reader, x, offset=0, dim1=-2, dim2=-1):
 
     if (dim1, dim2) != (-2, -1):
         raise TVMError(f"error: diag_embed into dimensions {dim1} and {dim2}\n  needs: the last two\n  hint:  permute the result")
-    size = int(shape(x)[-1])
+    size = known(shape(x)[-1], "diag_embed")
     at = relax.const(numpy.eye(size, size + abs(offset), max(offset, 0)) if offset >= 0 else numpy.eye(size, size - offset), "bool")
     rows = apply(reader, "where", at, apply(reader, "expand_dims", x, -1), const_like(0, x))
     before = [0, 0] * (rank(x) - 1)
@@ -231,7 +227,7 @@ def _diag_embed(reader, x, offset=0, dim1=-2, dim2=-1):
 
 def _windows(extent, size, step, dilation=1):
     """The positions of windows along a dimension, window by window."""
-    count = (int(extent) - dilation * (size - 1) - 1) // step + 1
+    count = (known(extent, "windows") - dilation * (size - 1) - 1) // step + 1
     return count, [w * step + k * dilation for w in range(count) for k in range(size)]
 
 
@@ -323,8 +319,8 @@ def _slice_scatter(reader, x, src, dim=0, start=None, end=None, step=1):
     extent = shape(x)[dim]
     end = extent if end is None or isinstance(end, int) and end >= 2**63 - 1 else end
     start, end = (e + extent if isinstance(e, int) and e < 0 else e for e in (start or 0, end))
-    if isinstance(end, int) and is_number(extent):
-        end = min(end, int(extent))
+    if isinstance(end, int) and is_known(extent):
+        end = min(end, extent)
     return relax.op.slice_scatter(x, cast(reader, src, dtype(x)), start, end, step, axis=dim)
 
 

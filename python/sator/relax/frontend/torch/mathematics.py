@@ -2,7 +2,7 @@
 import math
 
 from sator import relax
-from sator.relax.frontend.torch.arithmetic import cast, in_float32, promoted, sum_dtype, trunc
+from sator.relax.frontend.torch.arithmetic import cast, in_float32, is_symbolic, promoted, sum_dtype, trunc
 from sator.relax.frontend.torch.table import FUNCTIONS, apply, const_like, converter, dtype, is_expr, rank, shape
 from sator.relax.frontend.torch.values import dtype_of
 
@@ -31,7 +31,11 @@ for _name in ("abs", "isfinite", "isinf", "isnan", "logical_not", "square"):
 for _name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "log", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan",
               "tanh"):
     converter(_name)(of_floats(_unary(_name)))
-converter("neg", "negative")(_unary("negative"))
+
+
+@converter("neg", "negative")
+def _negative(reader, x):
+    return relax.op.negative(x) if is_expr(x) else -x
 
 
 def _rounding(name):
@@ -243,7 +247,7 @@ def _count(reader, x, dim):
     count = 1
     for axis in range(rank(x)) if dim is None else dim if isinstance(dim, (list, tuple)) else [dim]:
         count = count * shape(x)[axis]
-    return int(count) if isinstance(count, int) or hasattr(count, "value") else cast(reader, count, dtype(x))
+    return cast(reader, count, dtype(x)) if is_symbolic(count) else int(count)
 
 
 def _variance(reader, x, dim, unbiased, keepdim, correction):

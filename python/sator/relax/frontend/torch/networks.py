@@ -2,7 +2,7 @@
 from sator import relax
 from sator.error import TVMError
 from sator.relax.frontend.torch.arithmetic import in_float32
-from sator.relax.frontend.torch.table import apply, as_batch, const_like, converter, dtype, per_dimension, rank, shape
+from sator.relax.frontend.torch.table import apply, as_batch, const_like, converter, dtype, known, per_dimension, rank, shape
 
 
 def _biased(reader, out, bias):
@@ -86,7 +86,7 @@ def _attention(reader, query, key, value, attn_mask=None, dropout_p=0.0, is_caus
     if dropout_p > 0:
         raise TVMError(f"error: scaled_dot_product_attention with dropout of {dropout_p}\n  needs: no dropout\n  hint:  model.eval()")
     if enable_gqa:  # each head of keys and values serves several of the queries
-        key, value = (relax.op.repeat(t, int(shape(query)[-3]) // int(shape(t)[-3]), axis=-3) for t in (key, value))
+        key, value = (relax.op.repeat(t, known(shape(query)[-3], "enable_gqa") // known(shape(t)[-3], "enable_gqa"), axis=-3) for t in (key, value))
         key, value = reader.emit(key), reader.emit(value)
     sees_some = None
     if attn_mask is not None and dtype(attn_mask) == "bool":  # a position that sees none gets 0

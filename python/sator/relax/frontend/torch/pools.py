@@ -4,7 +4,10 @@ import math
 from sator import relax
 from sator.error import TVMError
 from sator.relax.frontend.torch.arithmetic import in_float32
-from sator.relax.frontend.torch.table import as_batch, converter, dtype, per_dimension, rank, shape
+from sator.relax.frontend.torch.table import apply, as_batch, converter, dtype, known, per_dimension, rank, shape
+
+
+_WITHOUT_PLACES = "error: pooling with return_indices=True\n  needs: return_indices=False\n  hint:  give a converter of one's own"
 
 
 def _windows(extent, kernel, stride, padding, dilation):
@@ -13,10 +16,7 @@ def _windows(extent, kernel, stride, padding, dilation):
     Source: pooling_output_shape, aten/src/ATen/native/Pool.h.
     Errors: an extent that is no number.
     """
-    if not hasattr(extent, "value"):
-        raise TVMError(f"error: pooling with ceil_mode=True of a dimension of {extent} elements\n  needs: an extent that is a number\n"
-                       "  hint:  ceil_mode=False, or export the model with this size fixed")
-    extent, reach = int(extent), dilation * (kernel - 1) + 1
+    extent, reach = known(extent, "pooling with ceil_mode=True"), dilation * (kernel - 1) + 1
     count = -((extent + 2 * padding - reach) // -stride) + 1
     if (count - 1) * stride >= extent + padding:
         count -= 1
@@ -31,7 +31,7 @@ def _pools(count, *names):
     @converter(f"max_pool{count}d", *names, method=False)
     def largest(reader, x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
         if return_indices:
-            raise TVMError("error: max_pool with return_indices=True\n  needs: return_indices=False\n  hint:  give a converter of one's own")
+            raise TVMError(_WITHOUT_PLACES)
         kernel, strides, pads, dilation = per_dimension(count, kernel_size, stride or kernel_size, padding, dilation)
         after = [_windows(*of)[1] for of in zip(extents(x), kernel, strides, pads, dilation)] if ceil_mode else pads
         return as_batch(reader, x, count, lambda x: getattr(relax.op.nn, f"max_pool{count}d")(
@@ -56,18 +56,25 @@ def _pools(count, *names):
     @converter(f"adaptive_avg_pool{count}d", method=False)
     @in_float32
     def mean_at_size(reader, x, output_size):
-        sizes = [int(e) if s is None else s for s, e in zip(*per_dimension(count, output_size), extents(x))]
+        sizes = [e if s is None else s for s, e in zip(*per_dimension(count, output_size), extents(x))]
         return as_batch(reader, x, count, lambda x: getattr(relax.op.nn, f"adaptive_avg_pool{count}d")(x, sizes))
 
     @converter(f"adaptive_max_pool{count}d", method=False)
     def largest_at_size(reader, x, output_size, return_indices=False):
-        """Errors: sizes that do not divide the extents, for which windows have different sizes."""
-        (sizes,) = per_dimension(count, output_size)
-        sizes = [int(e) if s is None else s for s, e in zip(sizes, extents(x))]
-        if any(not hasattr(e, "value") or int(e) % s for s, e in zip(sizes, extents(x))):
-            raise TVMError(f"error: adaptive_max_pool{count}d of {extents(x)} to {sizes}\n  needs: sizes that divide the extents\n"
-                           "  hint:  give a converter of one's own")
-        return largest(reader, x, [int(e) // s for s, e in zip(sizes, extents(x))], return_indices=return_indices)
+        """Windows from floor(i e / s) to ceil((i + 1) e / s), which overlap where s does not divide e. Source: adaptive_max_pool2d, aten/src/ATen/native."""
+        if return_indices:
+            raise TVMError(_WITHOUT_PLACES)
+        for axis, size, extent in zip(range(-count, 0), *per_dimension(count, output_size), extents(x)):
+            if size is None:
+                continue
+            extent = known(extent, f"adaptive_max_pool{count}d")
+            firsts, ends = [i * extent // size for i in range(size)], [-((i + 1) * extent // -size) for i in range(size)]
+            longest = max(e - f for f, e in zip(firsts, ends))
+            places = [min(f + k, e - 1) for f, e in zip(firsts, ends) for k in range(longest)]
+            lead, behind = shape(x)[:axis], shape(x)[axis:][1:]
+            x = apply(reader, "take", x, relax.const(places, "int64"), axis=len(lead))
+            x = apply(reader, "max", apply(reader, "reshape", x, [*lead, size, longest, *behind]), len(lead) + 1)
+        return x
 
 
 def _shares(windows, extents, kernel, strides, pads):
@@ -77,7 +84,7 @@ def _shares(windows, extents, kernel, strides, pads):
     shares = numpy.ones((), "float64")
     for (count, _), extent, k, s, p in zip(windows, extents, kernel, strides, pads):
         first = numpy.arange(count) * s - p
-        shares = shares[..., None] * (k / (numpy.minimum(first + k, int(extent) + p) - first))
+        shares = shares[..., None] * (k / (numpy.minimum(first + k, extent + p) - first))
     return shares
 
 

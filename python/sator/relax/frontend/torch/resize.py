@@ -4,8 +4,7 @@ import math
 from sator import relax
 from sator.error import TVMError
 from sator.relax.frontend.torch.arithmetic import in_float32
-from sator.relax.frontend.torch.indexing import is_number
-from sator.relax.frontend.torch.table import FUNCTIONS, apply, const_like, converter, dtype, per_dimension, rank, shape
+from sator.relax.frontend.torch.table import FUNCTIONS, apply, const_like, converter, dtype, is_known, known, per_dimension, rank, shape
 
 _METHODS = {"nearest": "nearest_neighbor", "bilinear": "linear", "bicubic": "cubic"}  # of resize2d
 _DIMENSIONS = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
@@ -25,16 +24,13 @@ def interpolate(reader, x, size=None, scale_factor=None, mode="nearest", align_c
     sizes = per_dimension(count, size)[0] if size is not None else [_scaled(e, f) for e, f in zip(extents, factors)]
     if mode == "area":
         return FUNCTIONS[f"adaptive_avg_pool{count}d"](reader, x, sizes)
-    is_exact = all(f is None or f == int(f) or is_number(e) and f * int(e) == s for f, e, s in zip(factors, extents, sizes))
+    is_exact = all(f is None or f == int(f) or is_known(e) and f * e == s for f, e, s in zip(factors, extents, sizes))
     if count == 2 and is_exact and mode in _METHODS:
         transform = "asymmetric" if mode == "nearest" else "align_corners" if align_corners else "half_pixel"
         return relax.op.image.resize2d(x, sizes, layout="NCHW", method=_METHODS[mode], coordinate_transformation_mode=transform,
                                        rounding_method="floor" if mode == "nearest" else "", cubic_alpha=-0.75)
     for axis, (extent, to, factor) in enumerate(zip(extents, sizes, factors)):
-        if not is_number(extent) or not is_number(to):
-            raise TVMError(f"error: interpolate by {mode!r} of a dimension of {extent} elements\n  needs: an extent that is a number\n"
-                           "  hint:  export the model with this size fixed")
-        extent, to = int(extent), int(to)
+        extent, to = known(extent, f"interpolate by {mode!r}"), known(to, f"interpolate by {mode!r}")
         step = extent / to if factor is None or recompute_scale_factor else 1 / factor
         x = _resampled(reader, x, 2 + axis, _taps(extent, to, step, mode, align_corners))
     return x
@@ -42,12 +38,9 @@ def interpolate(reader, x, size=None, scale_factor=None, mode="nearest", align_c
 
 def _scaled(extent, factor):
     """The size by a factor, rounded down. Errors: an extent without a number times a fraction."""
-    if is_number(extent):
-        return math.floor(int(extent) * factor)
-    if factor != int(factor):
-        raise TVMError(f"error: interpolate by {factor} of a dimension of {extent} elements\n  needs: a factor that is a whole number\n"
-                       "  hint:  export the model with this size fixed")
-    return extent * int(factor)
+    if factor == int(factor):
+        return extent * int(factor)
+    return math.floor(known(extent, f"interpolate by {factor}") * factor)
 
 
 def _taps(extent, size, step, mode, align_corners):

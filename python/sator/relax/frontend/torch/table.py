@@ -2,6 +2,7 @@
 import difflib
 
 from sator import _core, relax
+from sator.error import TVMError
 
 FUNCTIONS, METHODS = {}, {}
 
@@ -33,6 +34,13 @@ def nearest(name, names):
     return f", such as {', '.join(near)}" if near else ""
 
 
+class Unknown:
+    """What stands for a value that no converter makes: who uses it says so."""
+
+    def __init__(self, words):
+        self.words = words
+
+
 def is_expr(value):
     return isinstance(value, _core.RelaxExpr)
 
@@ -42,7 +50,24 @@ def dtype(value):
 
 
 def shape(value):
-    return list(value.struct_info.shape.values)
+    """Extents: integers, and expressions where they are symbolic."""
+    return [getattr(extent, "value", extent) for extent in value.struct_info.shape.values]
+
+
+def is_known(*extents):
+    return all(isinstance(e, int) for e in extents)
+
+
+def is_one(extent):
+    return isinstance(extent, int) and extent == 1
+
+
+def known(extent, what):
+    """An extent that must be a number. Errors: it is symbolic."""
+    if not is_known(extent):
+        raise TVMError(f"error: {what} of a dimension of {extent} elements\n  needs: an extent that is a number\n"
+                       "  hint:  export the model with this size fixed")
+    return extent
 
 
 def rank(value):

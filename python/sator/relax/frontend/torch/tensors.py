@@ -1,10 +1,9 @@
 """Functions of torch's that make tensors, order them, and move their elements."""
 from sator import relax, tir
 from sator.error import TVMError
-from sator.relax.frontend.torch.arithmetic import promoted
+from sator.relax.frontend.torch.arithmetic import cast, promoted
 from sator.relax.frontend.torch.functions import _dims
-from sator.relax.frontend.torch.indexing import is_number
-from sator.relax.frontend.torch.table import FUNCTIONS, METHODS, apply, converter, dtype, is_expr, rank, shape
+from sator.relax.frontend.torch.table import FUNCTIONS, METHODS, apply, converter, dtype, is_expr, is_known, rank, shape
 from sator.relax.frontend.torch.values import array_of, dtype_of
 
 # Tensors of one value, and ranges.
@@ -13,20 +12,20 @@ from sator.relax.frontend.torch.values import array_of, dtype_of
 def _filled(name, value):
     @converter(name, method=False)
     def made(reader, *size, dtype=None, **_options):
-        return _full(_dims(size), value, "float32" if dtype is None else dtype_of(dtype))
+        return _full(reader, _dims(size), value, "float32" if dtype is None else dtype_of(dtype))
 
     def like(reader, x, *, dtype=None, **_options):
-        return _full(shape(x), value, _dtype(x, dtype))
+        return _full(reader, shape(x), value, _dtype(x, dtype))
 
     def new(reader, x, *size, dtype=None, **_options):
-        return _full(_dims(size), value, _dtype(x, dtype))
+        return _full(reader, _dims(size), value, _dtype(x, dtype))
 
     converter(f"{name}_like", method=False)(like)
     METHODS[f"new_{name}"] = new
 
 
-def _full(size, value, dtype):
-    return relax.op.full(list(size), relax.const(value, dtype), dtype)
+def _full(reader, size, value, dtype):
+    return relax.op.full(list(size), cast(reader, value, dtype), dtype)
 
 
 def _dtype(x, wanted):
@@ -37,25 +36,27 @@ _filled("ones", 1), _filled("zeros", 0), _filled("empty", 0)
 
 
 def _dtype_of_value(value):
-    return "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float32"
+    if is_expr(value):
+        return dtype(value)
+    return "bool" if isinstance(value, bool) else "int64" if isinstance(value, (int, tir.PrimExpr)) else "float32"
 
 
 @converter("full", method=False)
 def _full_(reader, size, fill_value, dtype=None, **_options):
-    return _full(size, fill_value, _dtype_of_value(fill_value) if dtype is None else dtype_of(dtype))
+    return _full(reader, size, fill_value, _dtype_of_value(fill_value) if dtype is None else dtype_of(dtype))
 
 
 @converter("full_like", method=False)
 def _full_like(reader, x, fill_value, dtype=None, **_options):
-    return _full(shape(x), fill_value, _dtype(x, dtype))
+    return _full(reader, shape(x), fill_value, _dtype(x, dtype))
 
 
 def _new_full(reader, x, size, fill_value, dtype=None, **_options):
-    return _full(size, fill_value, _dtype(x, dtype))
+    return _full(reader, size, fill_value, _dtype(x, dtype))
 
 
 def _fill(reader, x, value):
-    return relax.op.full(shape(x), value if is_expr(value) else relax.const(value, dtype(x)), dtype(x))
+    return _full(reader, shape(x), value, dtype(x))
 
 
 METHODS.update({"new_full": _new_full, "fill_": _fill, "zero_": lambda reader, x: _fill(reader, x, 0)})
@@ -106,6 +107,8 @@ def _one_hot(reader, x, num_classes=-1):
 def _tensor(reader, data, dtype=None, **_options):
     import numpy
 
+    if isinstance(data, tir.PrimExpr):
+        return cast(reader, data, "int64" if dtype is None else dtype_of(dtype))
     array = array_of(data)
     wanted = {"float64": "float32"}.get(str(array.dtype), str(array.dtype)) if dtype is None else dtype_of(dtype)
     return relax.const(numpy.asarray(array, wanted))
@@ -138,11 +141,29 @@ def pad(reader, x, pad, mode="constant", value=None):
     """`pad` has (before, after) of the last dimension, then of the one before it; numbers below 0 take elements away."""
     pairs = [list(pad[i:i + 2]) for i in range(0, len(pad), 2)]
     widths = [0, 0] * (rank(x) - len(pairs)) + [p for pair in reversed(pairs) for p in pair]
+    if not is_known(*widths):
+        return _pad_by_sizes(reader, x, widths, mode, value or 0)
     cut = [axis for axis in range(rank(x)) if min(widths[2 * axis:2 * axis + 2]) < 0]
     if cut:
         x = apply(reader, "strided_slice", x, cut, [max(0, -widths[2 * d]) for d in cut], [shape(x)[d] + min(0, widths[2 * d + 1]) for d in cut])
         widths = [max(0, w) for w in widths]
     return relax.op.nn.pad(x, widths, pad_value=value or 0, pad_mode=mode) if any(widths) else x
+
+
+def _pad_by_sizes(reader, x, widths, mode, value):
+    """Widths that follow from symbolic sizes, none of them below 0. Errors: other elements than a constant."""
+    if mode != "constant":
+        raise TVMError(f"error: pad by {mode!r} of {', '.join(map(str, widths))} elements\n  needs: a constant, or widths that are numbers")
+    for axis in range(rank(x)):
+        before, after = widths[2 * axis:2 * axis + 2]
+        parts = []
+        for width in (before, None, after):
+            if width is None:
+                parts.append(x)
+            elif not (is_known(width) and width == 0):
+                parts.append(reader.emit(_full(reader, [*shape(x)[:axis], width, *shape(x)[axis + 1:]], value, dtype(x))))
+        x = apply(reader, "concat", parts, axis=axis) if len(parts) > 1 else x
+    return x
 
 
 @converter("flip")
@@ -159,11 +180,11 @@ def _roll(reader, x, shifts, dims=None):
         return relax.op.reshape(_roll(reader, flat, shifts, 0), shape(x))
     for shift, dim in zip(*[v if isinstance(v, (list, tuple)) else [v] for v in (shifts, dims)]):
         extent = shape(x)[dim]
-        if is_number(extent) and int(extent) == 0:
+        if is_known(extent) and extent == 0:
             continue
-        cut = -shift % int(extent) if is_number(extent) else tir.floormod(-shift, extent)
+        cut = -shift % extent if is_known(extent) else tir.floormod(-shift, extent)
         parts = [apply(reader, "strided_slice", x, [dim], [begin], [end]) for begin, end in ((cut, extent), (0, cut))]
-        x = apply(reader, "concat", parts, axis=dim) if is_number(extent) else apply(reader, "reshape", apply(reader, "concat", parts, axis=dim), shape(x))
+        x = apply(reader, "concat", parts, axis=dim) if is_known(extent) else apply(reader, "reshape", apply(reader, "concat", parts, axis=dim), shape(x))
     return x
 
 
@@ -202,7 +223,7 @@ def _numel(reader, x):
     count = 1
     for extent in shape(x):
         count = count * extent
-    return int(count) if all(hasattr(e, "value") for e in shape(x)) else count
+    return count
 
 
 METHODS.update({"tril_": METHODS["tril"], "triu_": METHODS["triu"]})
