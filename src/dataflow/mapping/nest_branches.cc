@@ -1,8 +1,12 @@
 // Branch and bound over sizes and orders of tiles.
 #include <algorithm>
+#include <bit>
+#include <numeric>
+#include <optional>
 #include <queue>
 #include <utility>
 
+#include "base/interrupt.h"
 #include "dataflow/mapping/nest_search.h"
 
 namespace sator::dataflow {
@@ -49,23 +53,56 @@ class NestSearch::Branches {
   std::vector<Box> open_;  // a heap
 };
 
+/// Numbers of blocks from `least` on, below `end`, all with as many tiles, of which a tile of iterator x may begin evenly: the first
+/// one that does is among them, and powers of two.
+Few<int64_t, 64> NestSearch::even_candidates(size_t x, int64_t cover, int64_t least, int64_t end, int64_t tiles) const {
+  Few<int64_t, 64> all;
+  auto add = [&](int64_t blocks) {
+    if (blocks >= least && blocks < end) all.push_back(blocks);
+  };
+  for (uint64_t power = std::bit_ceil(static_cast<uint64_t>(least)); power < static_cast<uint64_t>(end); power *= 2)
+    add(static_cast<int64_t>(power));
+  if (s_.parts[x] != 1) {  // they divide the extent
+    add(s_.extent[x] / cover / tiles);
+    return all;
+  }
+  int64_t step = 1, largest = 1;  // multiples of all grains, and what divides one of them
+  for (int64_t g : grains_[x]) {
+    if (g % cover == 0) step = std::lcm(step, g / cover);
+    largest = std::max(largest, g / cover);
+  }
+  add(ceil_div(least, step) * step);
+  for (int64_t blocks = least; blocks < std::min(end, largest + 1); ++blocks)
+    if (begins_evenly(x, cover, blocks * cover)) {
+      add(blocks);
+      break;
+    }
+  return all;
+}
+
 /// Sizes of tiles of iterator x under a plan, in order: of those with the same number of tiles the smallest, which takes the
-/// least room for the same turns.
+/// least room for the same turns. Of very many, those between few blocks and few tiles are powers of two alone.
 const std::vector<int64_t>& NestSearch::sizes_of(size_t plan, size_t x) {
+  constexpr int64_t kMany = 1 << 16;
   const auto [at, fresh] = sizes_.try_emplace({plan, x});
   std::vector<int64_t>& sizes = at->second;
   if (!fresh) return sizes;
   const int64_t cover = plans_[plan].cover[x], extent = s_.extent[x], whole = ceil_div(extent, cover);
-  int64_t last = 0;  // tiles of the size before
   for (int64_t blocks = 1; blocks < whole;) {
-    const int64_t tiles = ceil_div(whole, blocks);
-    const bool doubling = (blocks & (blocks - 1)) == 0;
-    if ((tiles != last || doubling) && blocks * cover < extent && begins_evenly(x, cover, blocks * cover)) {
-      sizes.push_back(blocks * cover);
-      last = tiles;
+    const int64_t tiles = ceil_div(whole, blocks), next = tiles > 1 ? ceil_div(whole, tiles - 1) : whole;
+    std::optional<int64_t> first;
+    for (int64_t b : even_candidates(x, cover, blocks, next, tiles)) {
+      if (b * cover >= extent || !begins_evenly(x, cover, b * cover)) continue;
+      if ((b & (b - 1)) == 0) sizes.push_back(b * cover);
+      first = std::min(first.value_or(b), b);
     }
-    ++blocks;
+    if (first) sizes.push_back(*first * cover);
+    blocks = next <= kMany || tiles <= kMany
+                 ? next
+                 : std::min(whole / kMany + 1, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(next))));
   }
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   if (limits_.none()) return sizes;
   std::erase_if(sizes, [&](int64_t size) { return !limits_.allows_tile(x, size); });
   for (int64_t size : ends_of_limits(x, cover)) sizes.push_back(size);
@@ -138,7 +175,10 @@ void NestSearch::add_boxes_of(size_t plan, Branches& branches) {
 
 void NestSearch::begin_branches(double known) {
   branches_ = std::make_shared<Branches>(known);
-  for (size_t p = 0, plans = plans_.size(); p < plans; ++p) add_boxes_of(p, *branches_);
+  for (size_t p = 0, plans = plans_.size(); p < plans; ++p) {
+    check_interrupt();
+    add_boxes_of(p, *branches_);
+  }
 }
 
 bool NestSearch::branch(double known) {

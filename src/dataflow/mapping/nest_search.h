@@ -130,6 +130,7 @@ class NestSearch {
   SpacePlan on_countable_part(const SpacePlan& plan) const;
   Roles roles_of(const SpacePlan& plan) const;
   bool begins_evenly(size_t x, int64_t cover, int64_t size) const;
+  Few<int64_t, 64> even_candidates(size_t x, int64_t cover, int64_t least, int64_t end, int64_t tiles) const;
   std::vector<int64_t> coarse_sizes(size_t x, int64_t cover) const;
   Few<int64_t, 2> ends_of_limits(size_t x, int64_t cover) const;
   Few<int64_t, 8> next_sizes(size_t x, int64_t cover, int64_t size) const;

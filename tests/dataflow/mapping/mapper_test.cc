@@ -53,6 +53,18 @@ TEST(Mapper, RefusesMemoriesThatHoldLessThanAStep) {
   }
 }
 
+// What tiles cost at the ends is nothing beside so many rows, so that ten times as many take ten times as long; a search through all
+// sizes of tiles would not end.
+TEST(Mapper, SizesOfTilesAreFoundOfVeryManyRows) {
+  auto latency = [](int64_t rows) {
+    const Matmul m{.i = rows, .j = 128, .k = 128, .scale = ScalePer::tensor, .weight_bits = 8, .activation_bits = 8};
+    return static_cast<double>(CostEngine(shipped("edge_npu32")).cost(matmul_kernel(m)).latency_cycles);
+  };
+  const double of_some = latency(30'000'000);
+  for (int64_t times : {1'000, 10'000, 100'000})
+    EXPECT_NEAR(latency(30'000'000 * times) / (of_some * static_cast<double>(times)), 1, 0.001) << times;
+}
+
 // 64 KB hold no 4096 x 4096 weights: as many PEs work as have something to work on.
 TEST(Mapper, AnArrayLargerThanItsMemoriesWorksInPart) {
   const Matmul m{.i = 64, .j = 4096, .k = 4096, .scale = ScalePer::tensor, .weight_bits = 8, .activation_bits = 8};
