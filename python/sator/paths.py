@@ -64,7 +64,7 @@ _TABLE = {
     "tir.analysis": "tir.analysis.analysis",
     "tir.block_scope": "tir.block_dependence_info",
     "tir.schedule": "tir.schedule.trace tir.schedule.instruction",
-    "tir.tensor_intrin": "tir.tensor_intrin.cuda",
+    "tir.tensor_intrin": "tir.tensor_intrin.cuda tir.tensor_intrin.x86 tir.tensor_intrin.dot_product_common",
     "tir.transform": "tir.transform.transform tir.transform.function_pass",
 }
 _HELD = {path: holder for holder, paths in _TABLE.items() for path in paths.split()}

@@ -278,6 +278,71 @@ bool is_pure(const Expr& e) {
   return pure;
 }
 
+namespace {
+
+struct LlvmIntrinsic {
+  std::string_view name, op;
+  size_t arguments = 1;
+};
+constexpr LlvmIntrinsic kLlvmIntrinsics[] = {
+    {"llvm.ceil", "tir.ceil"},
+    {"llvm.copysign", "tir.copysign", 2},
+    {"llvm.cos", "tir.cos"},
+    {"llvm.ctpop", "tir.popcount"},
+    {"llvm.exp", "tir.exp"},
+    {"llvm.exp10", "tir.exp10"},
+    {"llvm.exp2", "tir.exp2"},
+    {"llvm.fabs", "tir.fabs"},
+    {"llvm.floor", "tir.floor"},
+    {"llvm.fma", "tir.fma", 3},
+    {"llvm.fmuladd", "tir.fma", 3},
+    {"llvm.log", "tir.log"},
+    {"llvm.log10", "tir.log10"},
+    {"llvm.log2", "tir.log2"},
+    {"llvm.nearbyint", "tir.nearbyint"},
+    {"llvm.pow", "tir.pow", 2},
+    {"llvm.rint", "tir.nearbyint"},
+    {"llvm.round", "tir.round"},
+    {"llvm.roundeven", "tir.nearbyint"},
+    {"llvm.sin", "tir.sin"},
+    {"llvm.sqrt", "tir.sqrt"},
+    {"llvm.tan", "tir.tan"},
+    {"llvm.trunc", "tir.trunc"},
+    {"llvm.x86.avx512.vpdpbusd", "tir.dot4", 3},
+};
+
+/// The row of an intrinsic, whose name may end in its types or its width: "llvm.fabs.v8f32".
+const LlvmIntrinsic* llvm_intrinsic(std::string_view name) {
+  for (const LlvmIntrinsic& row : kLlvmIntrinsics)
+    if (name == row.name || (name.starts_with(row.name) && name[row.name.size()] == '.')) return &row;
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<Expr> arguments_of_llvm(const Call& call, size_t count) {
+  const bool tells = call.args.size() == count + 2 && call.args[1].as<IntImm>();
+  return {call.args.begin() + (tells ? 2 : 1), call.args.end()};
+}
+
+Expr builtin_of_llvm(const Call& call) {
+  if (call.op != "tir.call_llvm_pure_intrin" && call.op != "tir.call_llvm_intrin") return nullptr;
+  const StringImm* name = call.args.empty() ? nullptr : call.args[0].as<StringImm>();
+  const LlvmIntrinsic* row = name ? llvm_intrinsic(name->value) : nullptr;
+  if (!row) return nullptr;
+  std::vector<Expr> args = arguments_of_llvm(call, row->arguments);
+  if (args.size() != row->arguments)
+    fail({.what = text(name->value, " of ", args.size(), " arguments"),
+          .needs = text(row->arguments, " of them"),
+          .hint = "correct the call"});
+  if (row->op == "tir.dot4")  // words of four bytes, unsigned ones by signed ones
+    for (size_t i : {1u, 2u}) {
+      const DType bytes = i == 1 ? DType::UInt(8, 4 * call.dtype.lanes) : DType::Int(8, 4 * call.dtype.lanes);
+      args[i] = sator::call(bytes, "tir.reinterpret", {args[i]});
+    }
+  return sator::call(call.dtype, std::string(row->op), std::move(args));
+}
+
 bool has_side_effect(const Expr& e) {
   bool updates = false;
   walk(e, [&](const Call& c) {

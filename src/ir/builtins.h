@@ -38,6 +38,13 @@ bool is_pure(const Expr& e);
 /// Whether evaluating the expression may change memory, synchronise or call something unknown. Loads do not.
 bool has_side_effect(const Expr& e);
 
+/// What call_llvm_pure_intrin or call_llvm_intrin of an intrinsic of LLVM's is as a builtin of ours: "llvm.fabs" and "llvm.fabs.v8f32"
+/// tir.fabs, the dot products of AVX-512's VNNI tir.dot4; null for another intrinsic. Older scripts say behind the name of how many
+/// arguments the signature is made.
+Expr builtin_of_llvm(const Call& call);
+/// The arguments of such a call without its name and that number.
+std::vector<Expr> arguments_of_llvm(const Call& call, size_t count);
+
 // Calls as their rows describe them: exp(x) is call("tir.exp", {x}) with x's dtype.
 /// Errors: no such builtin; a wrong number of arguments; a rule that does not give the dtype.
 Expr call_builtin(std::string_view op, std::vector<Expr> args);

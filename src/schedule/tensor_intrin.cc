@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "schedule/intrinsics/dot_product.h"
 #include "schedule/intrinsics/wmma.h"
 
 namespace sator::schedule {
@@ -52,12 +53,14 @@ TensorIntrin tensor_intrin(const std::string& name) {
   std::lock_guard lock(table().mutex);
   auto at = table().rows.find(name);
   if (at != table().rows.end()) return at->second;
-  if (const TensorIntrin* wmma = wmma_intrin(name)) return *wmma;
+  for (const TensorIntrin* shipped : {wmma_intrin(name), dot_product_intrin(name)})
+    if (shipped) return *shipped;
   std::vector<std::string> names = wmma_intrin_names();
+  for (const std::string& n : dot_product_intrin_names()) names.push_back(n);
   for (const auto& [n, row] : table().rows) names.push_back(n);
   const std::vector<std::string> near = nearest_names(name, names);
   fail({.what = text("there is no tensor intrinsic ", string_literal(name)),
-        .needs = "an intrinsic of NVIDIA's warp matrices, or one that has been registered",
+        .needs = "an intrinsic of dot products or of NVIDIA's warp matrices, or one that has been registered",
         .hint = near.empty() ? std::string("register_tensor_intrin adds one")
                              : text("the nearest are: ", join(near, ", "))});
 }

@@ -224,6 +224,7 @@ Value Compiler::call(const Call& n) {
   auto real = [&](Float f) { return Value{d, nullptr, std::move(f), nullptr}; };
   auto pointer = [&](Ptr p) { return Value{d, nullptr, nullptr, std::move(p)}; };
   const std::string& op = n.op;
+  if (const Expr ours = builtin_of_llvm(n)) return value(ours);
   if (op == "tir.likely" || op == "tir.tvm_thread_invariant") return value(n.args[0]);
   if (op == "tir.if_then_else") {
     Int c = integer(n.args[0]);

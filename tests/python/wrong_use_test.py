@@ -385,8 +385,11 @@ class DeepPaths(unittest.TestCase):
         self.assertEqual(get_wmma_intrin_group("shared", "shared.dyn", "int8", "int32", True)["compute"], "wmma_sync_16x16x16_s8s8s32_trans")
         with self.assertRaises(ValueError):
             get_wmma_intrin_group("shared", "global", "int4", "int32", True)
+        from sator.tir.tensor_intrin.x86 import VNNI_DOT_16x4_INTRIN
+
+        self.assertEqual([str(p.dtype) for p in tir.TensorIntrin.get(VNNI_DOT_16x4_INTRIN).desc.buffer_map.values()], ["uint8", "int8", "int32"])
         with self.assertRaises(ImportError):
-            from sator.tir.tensor_intrin import VNNI_DOT_16x4_INTRIN  # noqa: F401
+            from sator.tir.tensor_intrin import VNNI_DOT_32x4_INTRIN  # noqa: F401
         with self.assertRaises(ImportError):
             from sator.relax.expr import NoSuchNode  # noqa: F401
         with self.assertRaises(ModuleNotFoundError):

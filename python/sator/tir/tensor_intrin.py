@@ -25,6 +25,11 @@ def get_wmma_intrin_group(load_scope, store_scope, in_dtype, out_dtype, trans_b)
     return group
 
 
+# Of CPUs and of threads of a GPU, by TVM's names (tir.tensor_intrin.x86, .dot_product_common).
+VNNI_DOT_16x4_INTRIN, AVX512_DOT_16x4_INTRIN = "dot_16x4_vnni", "dot_16x4_avx512"
+DP4A_S8S8S32_INTRIN, DP4A_U8S8S32_INTRIN, DP4A_S8U8S32_INTRIN, DP4A_U8U8U32_INTRIN = (f"dp4a_{kinds}" for kinds in ("s8s8s32", "u8s8s32", "s8u8s32", "u8u8u32"))
+
+
 def __getattr__(name):
     if name.startswith("WMMA_") and name.endswith("_INTRIN"):
         registered = name[:-len("_INTRIN")].lower()

@@ -314,6 +314,43 @@ llvm::Value* emit_extern(Emit& e, const Call& n) {
   return e.b.CreateCall(f, args);
 }
 
+/// An intrinsic of LLVM's that every machine has and that touches no memory.
+llvm::Value* emit_llvm_intrinsic(Emit& e, const Call& n) {
+  if (const Expr ours = builtin_of_llvm(n)) return value_of(e, ours);
+  const StringImm* name = n.args.empty() ? nullptr : n.args[0].as<StringImm>();
+  const ID id = name ? llvm::Function::lookupIntrinsicID(name->value) : llvm::Intrinsic::not_intrinsic;
+  auto refuse = [&](std::string_view why) {
+    fail({.what = text("a CPU kernel calls ", n.args.empty() ? "an intrinsic" : text(n.args[0]), " of LLVM's, ", why),
+          .needs =
+              "the name of an intrinsic that every machine has, that touches no memory, with arguments of its types",
+          .hint = "T.call_llvm_pure_intrin(\"float32\", \"llvm.fabs\", x); or write it by builtins of T"});
+  };
+  if (!name) refuse("whose number means something to one release of it alone");
+  if (id == llvm::Intrinsic::not_intrinsic) refuse("which it has not");
+  if (llvm::Function::isTargetIntrinsic(id)) refuse("which one maker's machines have");
+  for (const bool tells : {false, true}) {  // of how many arguments the signature is made
+    if (tells && (n.args.size() < 2 || !n.args[1].as<IntImm>())) break;
+    std::vector<llvm::Value*> args;
+    std::vector<llvm::Type*> types;
+    for (size_t i = tells ? 2 : 1; i < n.args.size(); ++i) {
+      args.push_back(arg(e, n, i));
+      types.push_back(args.back()->getType());
+    }
+    llvm::SmallVector<llvm::Type*> overloaded;
+    if (!llvm::Intrinsic::getIntrinsicSignature(
+            id, llvm::FunctionType::get(type_of(e, n.dtype), types, false), overloaded))
+      continue;
+    llvm::Function* f = llvm::Intrinsic::getDeclaration(&e.module, id, overloaded);
+    if (!f->doesNotAccessMemory()) refuse("which touches memory");
+    for (unsigned i = 0; i < args.size(); ++i)
+      if (f->hasParamAttribute(i, llvm::Attribute::ImmArg) && !llvm::isa<llvm::ConstantInt>(args[i]))
+        refuse(text("whose argument ", i + 1, " must be a constant"));
+    return e.b.CreateCall(f, args);
+  }
+  refuse(text("of arguments or a result (", n.dtype, ") that it does not take"));
+  return nullptr;
+}
+
 /// Nothing to do on a CPU: a lane reads only what its own thread wrote.
 llvm::Value* emit_nothing(Emit& e, const Call& n) { return n.dtype.is_void() ? nullptr : integer(e, 0, n.dtype); }
 
@@ -397,6 +434,8 @@ constexpr EmitBuiltin kTable[] = {
     {"tir.isnullptr", [](Emit& e, const Call& n) { return e.b.CreateIsNull(arg(e, n, 0)); }},
     {"tir.call_extern", emit_extern},
     {"tir.call_pure_extern", emit_extern},
+    {"tir.call_llvm_intrin", emit_llvm_intrinsic},
+    {"tir.call_llvm_pure_intrin", emit_llvm_intrinsic},
     {"tir.tvm_storage_sync", emit_nothing},
     {"tir.tvm_thread_invariant", [](Emit& e, const Call& n) { return arg(e, n, 0); }},
 };
@@ -416,6 +455,10 @@ llvm::Value* emit_call(Emit& e, const Call& n) {
                    "and takes "
                    "numbers and data pointers",
           .hint = "write it as a macro (T.macro), or call it from a graph by R.call_tir"});
+  if (at == index.end() && n.op == "tir.tvm_call_packed")
+    fail({.what = text("a CPU kernel calls a packed function, ", n.args.empty() ? "without a name" : text(n.args[0])),
+          .needs = "Python, which has packed functions: sator.build(mod), relax.build(mod)",
+          .hint = "without Python, call a function of C: T.call_extern"});
   if (at == index.end())
     fail({.what = text("a CPU kernel calls ", n.op),
           .needs = "a builtin that machine code for a CPU has",

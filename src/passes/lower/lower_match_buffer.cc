@@ -18,12 +18,16 @@ struct Alias {
 
 class MatchLowering {
  public:
-  Stmt run(const Stmt& stmt) {
+  /// What variables of matches stand for is put in at the end, so that a buffer that is declared by them stays one.
+  Stmt run(const Stmt& stmt) { return substitute(visit(stmt), values_); }
+
+ private:
+  Stmt visit(const Stmt& stmt) {
     const Block* block = stmt.as<Block>();
     if (block)
       for (const MatchBufferRef& m : block->match_buffers) add(*m);
     NodeRef out = stmt->info().map_children(*stmt, [&](const NodeRef& child) -> NodeRef {
-      if (const StmtNode* s = child->as<StmtNode>()) return run(ref(*s));
+      if (const StmtNode* s = child->as<StmtNode>()) return visit(ref(*s));
       return expr(child);
     });
     Stmt s = cast<StmtNode>(out);
@@ -34,10 +38,25 @@ class MatchLowering {
     }
     if (const Block* b = s.as<Block>(); b && !b->match_buffers.empty())
       s = with(*b, &Block::match_buffers, std::vector<MatchBufferRef>{});
-    return substitute(s, values_);
+    if (const DeclBuffer* n = s.as<DeclBuffer>()) declare(*n->buffer);
+    return s;
   }
 
- private:
+  /// Another name for the memory of a matched buffer lies in that of its source.
+  void declare(const Buffer& b) {
+    auto alias = by_data_.find(b.data.get());
+    if (alias == by_data_.end()) return;
+    if (!alias->second->has_offset)
+      fail({.what = text("the buffer ",
+                         b.name,
+                         " is declared on the pointer of match_buffer ",
+                         b.data->name,
+                         ", which has no offset"),
+            .needs = "a variable as offset of the match, from which the declared buffer begins",
+            .hint = "declare the match with offset_factor=1, and the buffer with its elem_offset"});
+    values_.emplace(b.data, alias->second->source->data);
+  }
+
   void add(const MatchBuffer& m) {
     BufferRegionRef region = cast<BufferRegion>(expr(m.source));
     Alias alias{region->buffer, {}, m.buffer->elem_offset && m.buffer->elem_offset.as<Var>()};
