@@ -126,6 +126,17 @@ std::vector<VarRef> defined_sizes(const Function& f) {
   return out;
 }
 
+std::vector<VarRef> sizes_in(const NodeRef& root) {
+  std::vector<VarRef> out;
+  walk(
+      root,
+      [](const GlobalVar&) { return false; },
+      [](const FuncInfo&) { return false; },
+      [](const LocalFunction&) { return false; },
+      [&](const Var& v) { add_once(out, ref(v)); });
+  return out;
+}
+
 RExpr with_values(const RExpr& e, const NodeMap& values, const VarMap& sizes) {
   return replaced(e, replacements(e, values, sizes));
 }
@@ -161,6 +172,27 @@ VarMap sizes_of_arguments(const std::vector<RVarRef>& params, const std::vector<
   VarMap out;
   for (size_t i = 0; i < params.size() && i < args.size(); ++i)
     if (args[i]->sinfo) match_sizes(params[i]->sinfo, args[i]->sinfo, out);
+  return out;
+}
+
+VarMap sizes_of_arguments(const std::vector<RVarRef>& params, const std::vector<RExpr>& args,
+                          const std::vector<VarRef>& wanted,
+                          FunctionRef<void(const RExpr& value, const StructInfo& sinfo)> cast) {
+  VarMap out = sizes_of_arguments(params, args);
+  if (std::ranges::all_of(wanted, [&](const VarRef& v) { return out.contains(v); })) return out;
+  std::vector<RExpr> values;
+  std::vector<StructInfo> infos;
+  for (size_t i = 0; i < params.size() && i < args.size(); ++i) {
+    const std::vector<VarRef> defined = definable_vars(params[i]->sinfo);
+    if (defined.empty()) continue;
+    values.push_back(args[i]);
+    infos.push_back(params[i]->sinfo);
+    for (const VarRef& v : defined)
+      if (!out.contains(v)) out.emplace(v, VarRef(new Var(*v)));
+  }
+  const bool is_one = values.size() == 1;
+  const StructInfo info = is_one ? infos[0] : tuple_info(std::move(infos));
+  cast(is_one ? values[0] : tuple(std::move(values)), substitute(info, out));
   return out;
 }
 

@@ -10,6 +10,10 @@ namespace sator::relax {
 /// The symbolic sizes that the function's parameters and match_casts define, each once, in order.
 std::vector<VarRef> defined_sizes(const Function& f);
 
+/// The symbolic sizes that occur in a graph, each once, in order of first sight. Functions that it calls or holds have sizes of
+/// their own, which do not count.
+std::vector<VarRef> sizes_in(const NodeRef& root);
+
 /// The program with graph variables and symbolic sizes replaced; size expressions that change are simplified. Struct info is
 /// replaced, not inferred again.
 RExpr with_values(const RExpr& e, const NodeMap& values, const VarMap& sizes);
@@ -23,6 +27,11 @@ FuncRef fresh_copy(const FuncRef& f);
 
 /// The sizes that arguments of this struct info give a function's parameters. Sizes without a value are left out.
 VarMap sizes_of_arguments(const std::vector<RVarRef>& params, const std::vector<RExpr>& args);
+/// The same with a value for each of the `wanted` sizes: what the arguments do not tell, a match_cast of them does, whose
+/// binding is left to `cast`.
+VarMap sizes_of_arguments(const std::vector<RVarRef>& params, const std::vector<RExpr>& args,
+                          const std::vector<VarRef>& wanted,
+                          FunctionRef<void(const RExpr& value, const StructInfo& sinfo)> cast);
 
 /// A parameter or symbolic size: by name (StringImm), or itself (RVar, Var); and what it shall be.
 using NamedValues = std::vector<std::pair<NodeRef, NodeRef>>;

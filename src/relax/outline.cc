@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "relax/bind.h"
 #include "relax/builder.h"
 
 namespace sator::relax {
@@ -245,14 +246,8 @@ Binding Outliner::outlined(const BindingBlockRef& block, const Group& group, con
   }
   std::set<const Var*> bound = sizes_bound_by(params);
   std::vector<Expr> free_sizes;
-  // A called function's signature has sizes of its own.
-  walk(NodeRef(make<BindingBlock>(inside, true)), [&](const GlobalVar& callee) {
-    if (callee.sinfo)
-      for (const VarRef& v : vars_in(callee.sinfo)) bound.insert(v.get());
-    return false;
-  });
   for (const Binding& b : inside) {
-    for (const VarRef& v : vars_in(b)) {
+    for (const VarRef& v : sizes_in(b)) {
       if (!bound.insert(v.get()).second) continue;
       free_sizes.push_back(v);
     }

@@ -157,17 +157,23 @@ ModuleRef remove_unused_parameters(const ModuleRef& module, const PassContext&) 
     std::vector<VarRef> undefined;
     FuncRef rest = with(f, &Function::params, params);
     const std::vector<VarRef> defined = defined_sizes(*rest);
-    for (const VarRef& v : vars_in(f.body)) {
-      if (std::ranges::find(defined, v) != defined.end()) continue;
-      undefined.push_back(v);
-      params.push_back(make_rvar("param_" + v->name, prim_info(Expr(v))));
+    for (const NodeRef& part : {NodeRef(f.body), NodeRef(f.ret)}) {
+      for (const VarRef& v : sizes_in(part)) {
+        if (std::ranges::find(defined, v) != defined.end() || std::ranges::find(undefined, v) != undefined.end())
+          continue;
+        undefined.push_back(v);
+        params.push_back(make_rvar("param_" + v->name, prim_info(Expr(v))));
+      }
     }
     return NewParameters{with(f, &Function::params, params),
-                         [kept, undefined, old = f.params](BlockBuilder&, const std::vector<RExpr>& args) {
+                         [kept, undefined, old = f.params](BlockBuilder& b, const std::vector<RExpr>& args) {
                            std::vector<RExpr> out;
                            for (size_t i = 0; i < args.size(); ++i)
                              if (kept[i]) out.push_back(args[i]);
-                           VarMap sizes = sizes_of_arguments(old, args);
+                           VarMap sizes = sizes_of_arguments(
+                               old, args, undefined, [&](const RExpr& value, const StructInfo& sinfo) {
+                                 b.emit_match_cast(value, sinfo);
+                               });
                            for (const VarRef& v : undefined) out.push_back(prim_value(sizes.at(v)));
                            return out;
                          }};
