@@ -4,8 +4,10 @@
 #include "passes/dead_code_elimination.h"
 #include "passes/fuse_ops.h"
 #include "passes/graph/graph.h"
+#include "relax/bind.h"
 #include "relax/outline.h"
 #include "relax/rebind.h"
+#include "relax/struct_info.h"
 #include "tir/copy.h"
 
 namespace sator::passes {
@@ -43,7 +45,6 @@ class TirFuser {
         refuse(text("a group overwrites its parameter ", buffer->name, " and returns something else"),
                "a group that returns what it overwrites of its parameters",
                "leave the call_tir_inplace out of the group, or its argument in it");
-    params_.insert(params_.end(), scalars_.begin(), scalars_.end());
 
     tir::BlockRef root = make<tir::Block>(std::vector<tir::IterVarRef>{},
                                           allocations_,
@@ -54,6 +55,8 @@ class TirFuser {
                                           Attrs{},
                                           tir::Stmt(),
                                           tir::seq(body_));
+    add_undefined_sizes(*root);
+    params_.insert(params_.end(), scalars_.begin(), scalars_.end());
     Attrs attrs;
     for (const auto& [key, value] : func_.attrs) {
       if (key != "Primitive" && key != "Composite" && key != "global_symbol") attrs[key] = value;
@@ -72,6 +75,7 @@ class TirFuser {
 
   const std::vector<std::optional<std::set<int>>>& used() const { return used_; }
   const std::vector<int64_t>& in_place() const { return in_place_; }
+  const std::vector<VarRef>& sizes() const { return sizes_; }
 
  private:
   /// The fields of a tuple that the function reads, if it reads no more than fields of it.
@@ -119,6 +123,23 @@ class TirFuser {
     fail({.what = text("FuseTIR: the tensor ", given->name, " has two layouts: ", callee, " takes it as ", formal.name),
           .needs = "the same axis separators wherever a tensor of a group is used",
           .hint = "give the buffers of the functions the same axis_separators, or leave them in two groups"});
+  }
+
+  /// Sizes of the graph function that no buffer of this one defines, as where fields of a tuple are left out, are parameters.
+  void add_undefined_sizes(const tir::Block& root) {
+    std::set<VarRef> defined(scalars_.begin(), scalars_.end()), used;
+    for (const auto& [param, buffer] : buffer_map_) {
+      for (const Expr& extent : buffer->shape) {
+        if (VarRef v = cast<Var>(extent)) defined.insert(v);
+        for (const VarRef& v : vars_in(extent)) used.insert(v);
+      }
+    }
+    for (const VarRef& v : vars_in(ref(root))) used.insert(v);
+    for (const VarRef& v : defined_sizes(func_)) {
+      if (!used.contains(v) || defined.contains(v)) continue;
+      sizes_.push_back(v);
+      scalars_.push_back(v);
+    }
   }
 
   std::optional<int64_t> tensor_parameter(const BufferRef& buffer) const {
@@ -355,6 +376,7 @@ class TirFuser {
   const Function& func_;
   std::map<RVarRef, Buffers> values_;
   std::vector<VarRef> params_, scalars_;
+  std::vector<VarRef> sizes_;  ///< of the scalars those that a tensor of the graph function defines
   std::vector<std::pair<VarRef, BufferRef>> buffer_map_;
   std::vector<BufferRef> allocations_;
   std::map<BufferRef, std::vector<int>> separators_;  ///< of the buffers, as their users have them
@@ -371,6 +393,8 @@ class TirFuser {
 struct Fused {
   std::vector<std::optional<std::set<int>>> used;  ///< per parameter that is a tuple: its fields that are read
   std::vector<int64_t> in_place;                   ///< per result: the tensor argument that it overwrites, or -1
+  std::vector<RVarRef> params;                     ///< of the graph function
+  std::vector<VarRef> sizes;                       ///< sizes of these that follow those of the call's shapes
 };
 
 /// The arguments of a call of a fused function, tuples opened; shapes come apart into the last argument of call_tir.
@@ -399,19 +423,33 @@ class Arguments {
         continue;
       }
       const StructInfo& item = info->items[static_cast<size_t>(i)];
-      RVarRef var = is_dataflow_ ? make_dataflow_var("lv", item) : make_rvar("lv", item);
+      RVarRef var = variable(item);
       list_.bind(var, with_sinfo(tuple_get(arg, i), item));
       add(var);
     }
   }
 
+  /// Sizes that the arguments have, as the parameters spell them.
+  void add_sizes(const std::vector<VarRef>& wanted, const std::vector<RVarRef>& params,
+                 const std::vector<RExpr>& args) {
+    const VarMap values = sizes_of_arguments(params, args, wanted, [&](const RExpr& value, const StructInfo& sinfo) {
+      list_.keep(bind_match_cast(variable(sinfo), value, sinfo));
+    });
+    for (const VarRef& v : wanted) sizes.push_back(values.at(v));
+  }
+
  private:
+  RVarRef variable(const StructInfo& sinfo) const {
+    return is_dataflow_ ? make_dataflow_var("lv", sinfo) : make_rvar("lv", sinfo);
+  }
+
   Bindings& list_;
   bool is_dataflow_;
 };
 
 RExpr call_of(const std::string& name, const Fused& fused, const RCall& call, const Func& func, Arguments args) {
   for (size_t i = 0; i < call.args.size(); ++i) args.add(call.args[i], fused.used[i]);
+  args.add_sizes(fused.sizes, fused.params, call.args);
   std::vector<RExpr> all = {global_var(name, info_of(*func)), relax::tuple(args.tensors)};
   if (!args.sizes.empty()) all.push_back(shape_expr(args.sizes));
   bool is_in_place = std::ranges::any_of(fused.in_place, [](int64_t i) { return i >= 0; });
@@ -471,7 +509,7 @@ ModuleRef fuse_tir(const ModuleRef& given, const PassContext& ctx) {
     }
     TirFuser fuser(module, *f);
     out = with_function(std::move(out), name, fuser.run());
-    fused.emplace(name, Fused{fuser.used(), fuser.in_place()});
+    fused.emplace(name, Fused{fuser.used(), fuser.in_place(), f->params, fuser.sizes()});
   }
   if (fused.empty()) return given;
   const ModuleRef functions = out;  // what is walked while `out` changes
