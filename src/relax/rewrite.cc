@@ -93,7 +93,14 @@ void GraphRewriter::binding(const Binding& b) {
     out = current(out);
     if (out != v.value) out = reinferred_value(out);
   }
-  if (RExpr kept = value(v.var, out)) bind(v, kept);
+  RExpr kept = value(v.var, out);
+  // What is seen outside of the block stays, as a name of what is not.
+  if (auto at = replaced_.find(v.var); !kept && !v.var->is_dataflow && at != replaced_.end() &&
+                                       std::ranges::any_of(rvars_in(at->second), &RVar::is_dataflow)) {
+    kept = cast<RelaxExprNode>(at->second);
+    replaced_.erase(at);
+  }
+  if (kept) bind(v, kept);
 }
 
 void GraphRewriter::bind(const VarBinding& b, const RExpr& value) {
