@@ -246,6 +246,7 @@ class SortDispatcher final : public GraphRewriter {
     const bool keeps = keepdims != call.attrs.end() && !is_zero(cast<ExprNode>(keepdims->second));
     return builder().call_te("median", {rows, sorted}, [&](const TeInputs& in) {
       const te::Tensor &elements = in.tensor(0), &order_of = in.tensor(1);
+      const auto place = median_place(elements);
       std::vector<Expr> out_shape;
       auto kept_extent = elements.shape().begin();
       for (int64_t d = 0; d < x->ndim; ++d) {
@@ -256,7 +257,7 @@ class SortDispatcher final : public GraphRewriter {
         te::Indices at;
         for (size_t d = 0; d < i.size(); ++d)
           if (!keeps || !std::ranges::binary_search(gone, static_cast<int64_t>(d))) at.push_back(i[d]);
-        at.push_back(floordiv(elements.dim(-1) - 1, 2));
+        at.push_back(place(at));
         return at;
       };
       std::vector<te::Tensor> out = {te::compute({.name = "T_median"}, out_shape, [&](const te::Indices& i) {

@@ -118,7 +118,7 @@ DOCS = {
     "sort": "The elements along the axis in order; a NaN is greater than all numbers. Equal ones keep theirs.",
     "argsort": "The positions of the elements along the axis in their order. →  the same shape, of dtype",
     "topk": "The k largest (or smallest) along the axis: (values, positions), or one of both by ret_type \"values\" or \"indices\".",
-    "median": "The element at (n - 1) / 2 of those along the axis in ascending order, and where it stands. →  (values, int64)",
+    "median": "The element at (n - 1) / 2 of those along the axis in ascending order, the first NaN where there is one, and where it stands. →  (values, int64)",
     "unique": "The values that occur, as many as there are while the program runs, and by flags where each stands, which it is, how often it is there.",
     "multinomial_from_uniform": "A class by its probability: the first whose probabilities so far exceed the sample. prob [batch, classes], uniform_sample [n, 1], sample_indices "
                                 "[n, 1], the rows of prob →  [n, 1] dtype",

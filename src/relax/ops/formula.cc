@@ -225,6 +225,23 @@ Tensor mean(const Tensor& x, const std::optional<std::vector<int64_t>>& axes, bo
   return cast(divide(sum(cast(x, i64), axes, keepdims), sator::max(cast_to(i64, count), int_imm(1, i64))), x.dtype());
 }
 
+std::function<Expr(const Indices&)> median_place(const Tensor& rows) {
+  const Expr count = rows.dim(-1), middle = floordiv(count - 1, 2);
+  if (!rows.dtype().is_float()) return [=](const Indices&) { return middle; };
+  std::vector<Expr> shape = rows.shape();
+  shape.pop_back();
+  const Tensor nans = te::reduce({.name = "T_nans"}, shape, [&](const Indices& i) {
+    tir::IterVarRef k = te::reduce_axis(count, "k");
+    Indices at = i;
+    at.push_back(k->var);
+    return te::reduce_sum(cast_to(i64, te::is_nan(rows(at))), {k});
+  });
+  const Tensor place = te::compute({.name = "T_place"}, shape, [&](const Indices& i) {
+    return select(gt(nans(i), dim(0)), count - nans(i), middle);
+  });
+  return [=](const Indices& row) { return place(row); };
+}
+
 // The row's greatest element is subtracted first, so that exp cannot overflow.
 // Source: Milakov & Gimelshein, "Online normalizer calculation for softmax", 2018.
 Tensor softmax(const Tensor& x, int64_t axis) {

@@ -2,6 +2,8 @@
 // gives, so that legalised programs read the same.
 #pragma once
 
+#include <functional>
+
 #include "ir/builtins.h"
 #include "tir/te.h"
 
@@ -78,6 +80,9 @@ te::Tensor reduce(const te::Tensor& x, const std::optional<std::vector<int64_t>>
 te::Tensor sum(const te::Tensor& x, const std::optional<std::vector<int64_t>>& axes, bool keepdims);
 te::Tensor max(const te::Tensor& x, const std::optional<std::vector<int64_t>>& axes, bool keepdims);
 te::Tensor mean(const te::Tensor& x, const std::optional<std::vector<int64_t>>& axes, bool keepdims);
+/// Where the median of the last axis stands among its n elements in ascending order, NaNs last: at (n - 1) / 2, or at the first NaN
+/// where there is one.
+std::function<Expr(const te::Indices& row)> median_place(const te::Tensor& rows);
 /// Axes counted from the front, sorted, each once; all where none are given.
 std::vector<int64_t> sorted_axes(const std::optional<std::vector<int64_t>>& axes, int64_t rank);
 

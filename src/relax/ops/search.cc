@@ -256,8 +256,8 @@ StructInfo infer_median(const MedianAttrs& a, const CallInfo& in) {
   return a.has_position() ? tuple_info({value, tensor_of(out, ndim, i64, x.vdevice)}) : value;
 }
 
-/// Of n elements in ascending order the one at (n - 1) / 2, the lower of two in the middle, and where it stands. A NaN counts
-/// as greater than all numbers, as it does for sort.
+/// Of n elements in ascending order the one at (n - 1) / 2, the lower of two in the middle, and where it stands. Where there is a
+/// NaN, the first one, as in NumPy and PyTorch.
 std::vector<Tensor> compute_median(const MedianAttrs& a, const TeInputs& in) {
   const Tensor& x = in.tensor(0);
   const std::vector<int64_t> reduced = sorted_axes(a.axis, x.rank());
@@ -276,6 +276,7 @@ std::vector<Tensor> compute_median(const MedianAttrs& a, const TeInputs& in) {
     return x(at);
   });
   const Tensor rank = ranks(rows, kept, false);
+  const auto place = median_place(rows);
   auto at_middle = [&](DType dtype, const char* name, auto&& what) {
     const std::vector<Expr> shape = a.keepdims ? [&] {
       std::vector<Expr> all = x.shape();
@@ -286,8 +287,9 @@ std::vector<Tensor> compute_median(const MedianAttrs& a, const TeInputs& in) {
     tir::IterVarRef k = te::reduce_axis(count, "k");
     return te::reduce({.name = name}, shape, [&](const Indices& i) {
       Indices at = a.keepdims ? without(i, reduced) : i;
+      const Expr middle = place(at);
       at.push_back(k->var);
-      const Expr is_middle = eq(rank(at), floordiv(count - 1, 2));
+      const Expr is_middle = eq(rank(at), middle);
       return te::reduce_sum(select(is_middle, what(at), constant(0, dtype)), {k});
     });
   };
