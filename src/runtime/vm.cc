@@ -36,6 +36,15 @@ const Builtin* find_builtin(std::string_view name, std::span<const Builtin> extr
         .hint = near.empty() ? "compile the model again" : text("nearest names: ", join(near, ", "))});
 }
 
+/// Whether the name is one of the runtime's own, which no program registers.
+bool is_own_name(std::string_view name) { return name.starts_with("vm.builtin."); }
+
+[[noreturn]] void fail_unregistered(const std::string& name) {
+  fail({.what = text("the program calls the function ", string_literal(name), ", which is not registered"),
+        .needs = "a function that is registered by that name when the program is opened",
+        .hint = text("in Python, @sator.register_func(", string_literal(name), ") before the program is opened")});
+}
+
 void check_builtin_arity(const Builtin& b, size_t num_args) {
   int n = static_cast<int>(num_args);
   if (n >= b.min_args && (b.max_args < 0 || n <= b.max_args)) return;
@@ -72,7 +81,7 @@ VirtualMachine::VirtualMachine(Ref<Executable> executable, KernelTable kernels, 
     LoadedFunction& loaded = loaded_.emplace_back();
     if (f.kind == FunctionKind::builtin) {
       loaded.builtin = find_builtin(f.name, extra);
-      if (loaded.builtin == nullptr) {
+      if (loaded.builtin == nullptr && is_own_name(f.name)) {
         std::vector<std::string> names;
         for (const Builtin& row : builtins()) names.emplace_back(row.name);
         fail_missing("builtin", f.name, names);
@@ -143,6 +152,8 @@ Value VirtualMachine::dispatch(int32_t function, std::span<const Value* const> a
 }
 
 Value VirtualMachine::run_builtin(int32_t function, const Args& args) {
+  if (loaded_[static_cast<size_t>(function)].builtin == nullptr)
+    fail_unregistered(executable_->functions[static_cast<size_t>(function)].name);
   const Builtin& builtin = *loaded_[static_cast<size_t>(function)].builtin;
   auto is_tensor = [](const Value* arg) { return arg->as<Tensor>() != nullptr; };
   if (!instrument_ || std::none_of(args.values().begin(), args.values().end(), is_tensor)) {
@@ -276,7 +287,8 @@ bool VirtualMachine::enter_call(const Instruction& i, std::vector<Value>& regist
   }
   // A closure's call is recorded as one.
   if (instrument_ || f.kind != FunctionKind::builtin || i.num_args == 0) return false;
-  if (loaded_[static_cast<size_t>(i.function)].builtin->run != builtin::invoke_closure) return false;
+  const Builtin* called_builtin = loaded_[static_cast<size_t>(i.function)].builtin;
+  if (called_builtin == nullptr || called_builtin->run != builtin::invoke_closure) return false;
   const CallArgs args(*this, i, registers);
   const Closure* closure = args.values()[0]->as<Closure>();
   if (closure == nullptr) return false;

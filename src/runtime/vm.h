@@ -45,7 +45,7 @@ class VirtualMachine {
  public:
   /// `pool`: null for a pool of its own with default_num_threads(); `extra`: builtins beside those of the
   /// table. Errors: a kernel or builtin that the executable names is missing, or is called with a number of
-  /// arguments it does not take.
+  /// arguments it does not take. A function that programs register may be missing until it is called.
   VirtualMachine(Ref<Executable> executable, KernelTable kernels, Ref<ThreadPool> pool = {},
                  std::span<const Builtin> extra = {});
   ~VirtualMachine();
@@ -96,7 +96,7 @@ class VirtualMachine {
 
  private:
   struct LoadedFunction {
-    const Builtin* builtin = nullptr;
+    const Builtin* builtin = nullptr;  ///< null: a kernel or VM function, or a registered function that is not there
     KernelTable::Entry kernel;
   };
   // Where the machine is, for records and messages.

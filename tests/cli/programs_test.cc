@@ -241,6 +241,29 @@ def g(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
   EXPECT_EQ(runtime::read_npy("b.npy")->data_as<float>()[63], 3);
 }
 
+// What a function needs is asked when it is called: others of the library run without it.
+TEST_F(Programs, OneFunctionCallsWhatIsNotRegistered) {
+  std::string all;
+  write_file("f.py", R"(
+@I.ir_module
+class Module:
+    @R.function
+    def f(x: R.Tensor((2,), "float32")):
+        y = R.add(x, x)
+        return y
+    @R.function
+    def g(x: R.Tensor((2,), "float32")):
+        y = R.call_pure_packed("my.square", x, sinfo_args=R.Tensor((2,), "float32"))
+        return y
+)");
+  ASSERT_EQ(run({"build", "f.py", "-o", "f.so"}, all), 0) << all;
+  runtime::write_npy("a.npy", *Tensor::of(std::vector<float>{2, 3}, {2}, f32));
+  ASSERT_EQ(run({"run", "f.so", "f", "--input", "a.npy", "--output", "b.npy"}, all), 0) << all;
+  EXPECT_EQ(runtime::read_npy("b.npy")->data_as<float>()[1], 6);
+  EXPECT_EQ(run({"run", "f.so", "g", "--input", "a.npy"}, all), 1);
+  EXPECT_NE(all.find("calls the function \"my.square\", which is not registered"), std::string::npos) << all;
+}
+
 // A GPU gets no code: the program as the rules schedule it, or as its user did; on a CPU the rules for CPUs stay.
 TEST_F(Programs, DLightSchedulesForGpus) {
   std::string all;

@@ -306,6 +306,29 @@ TEST(VirtualMachine, SaysWhichFunctionIsMissing) {
   EXPECT_THROW(VirtualMachine(b.finish(), {}, ThreadPool::create(1)), Error);
 }
 
+// Names beginning with vm.builtin are the runtime's; any other is one that the program which opens this one may register.
+TEST(VirtualMachine, RunsWhatCallsNoUnregisteredFunction) {
+  ExecutableBuilder b;
+  b.begin_function("square", {"x"});
+  Arg r = b.new_register();
+  b.call(b.builtin("my.square"), {Arg::reg(0)}, r);
+  b.ret(r);
+  b.end_function();
+  b.begin_function("same", {"x"});
+  b.ret(Arg::reg(0));
+  b.end_function();
+  VirtualMachine vm(b.finish(), {}, ThreadPool::create(1));
+  EXPECT_EQ(*vm.call("same", {Value(int64_t{3})}).as_int(), 3);
+  try {
+    vm.call("square", {Value(int64_t{3})});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.reason.what, "the program calls the function \"my.square\", which is not registered");
+    EXPECT_EQ(e.reason.hint, "in Python, @sator.register_func(\"my.square\") before the program is opened");
+  }
+  EXPECT_EQ(*vm.call("same", {Value(int64_t{4})}).as_int(), 4);
+}
+
 TEST(VirtualMachine, RecordsEachCallWithATensor) {
   VirtualMachine vm(add_program(), add_table(), ThreadPool::create(1));
   std::vector<CallRecord> records;

@@ -222,15 +222,7 @@ def _invoke(machine, closure, args):
 class _Runs:
     def _open(self, program, num_threads=0):
         self._program = program
-        try:
-            self._machine = words.make(_core.Machine, program, num_threads)
-        except TVMError as error:
-            missing = re.search(r'calls the builtin (".*"), which is not there', str(error))
-            if missing is None:
-                raise
-            raise TVMError(f"error: the program calls the function {missing[1]}, which is not registered\n"
-                           "  needs: a function of that name before the program is opened\n"
-                           f"  hint:  @sator.register_func({missing[1]}); a builtin of another version of the compiler: compile the model again") from error
+        self._machine = words.make(_core.Machine, program, num_threads)
         self._returned = program.returned()
 
     def _function(self, name):
