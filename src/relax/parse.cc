@@ -97,6 +97,8 @@ class ModuleParser {
           break;
         }
       }
+      for (const auto& [name, func] : module.functions)
+        if (at.line == 0 && reason.where == text("in func ", name)) at = func->span;
       reason.where += text(", line ", at.line, ", column ", at.column);
       throw script::SourceError(std::move(reason), at);
     }

@@ -76,13 +76,23 @@ class Verifier {
 
   void size(const Expr& e) {
     for (const VarRef& v : vars_in(e)) {
-      if (!sizes_.count(v.get()) && reported_.insert(v.get()).second)
-        add({.what = text("the size ", v->name, " is not defined"),
-             .needs = "a parameter or a match_cast before the use, in whose struct info it stands alone",
-             .hint = "add it to a parameter, or bind it with R.match_cast"},
-            *v);
+      if (!sizes_.count(v.get()) && reported_.insert(v.get()).second) undefined(*v);
       own(*v);
     }
+  }
+
+  void undefined(const Var& size) {
+    if (local_ && sizes_around_.count(&size))
+      add({.what = text("the size ", size.name, " is not defined in the local function ", local_name_),
+           .needs = "sizes that its own parameters or match_casts define: a local function does not capture sizes",
+           .hint =
+               text("give ", local_name_, " a parameter of shape (", size.name, ",), or R.Shape([", size.name, "])")},
+          *local_);
+    else
+      add({.what = text("the size ", size.name, " is not defined"),
+           .needs = "a parameter or a match_cast before the use, in whose struct info it stands alone",
+           .hint = "add it to a parameter, or bind it with R.match_cast"},
+          size);
   }
 
   /// The sizes that struct info uses.
@@ -162,6 +172,9 @@ class Verifier {
 
   void function(const Function& f) {
     Vars vars = vars_, dataflow_vars = dataflow_vars_;
+    const Function* outer_local = std::exchange(local_, &f == outermost_ ? nullptr : &f);
+    Sizes sizes_around = sizes_around_;
+    sizes_around_.insert(sizes_.begin(), sizes_.end());
     Sizes sizes = std::exchange(sizes_, {});  // symbolic sizes are not captured
     bool in_dataflow = std::exchange(in_dataflow_, false);
     for (const RVarRef& p : f.params) {
@@ -198,6 +211,8 @@ class Verifier {
     dataflow_vars_ = std::move(dataflow_vars);
     vars_ = std::move(vars);
     sizes_ = std::move(sizes);
+    sizes_around_ = std::move(sizes_around);
+    local_ = outer_local;
   }
 
   void sequence(const RExpr& e) {
@@ -231,7 +246,9 @@ class Verifier {
     // A function may call itself by the variable that it is bound to.
     bool is_function = v.value.as<LocalFunction>() != nullptr;
     if (is_function) recursive_.insert(v.var.get());
+    std::string outer_name = is_function ? std::exchange(local_name_, v.var->name) : local_name_;
     value(v.value);
+    local_name_ = std::move(outer_name);
     if (is_function) recursive_.erase(v.var.get());
     define(*v.var);
     holds(v.var->sinfo, v.value, text("the variable ", v.var->name), *v.var);
@@ -438,6 +455,10 @@ class Verifier {
   std::string name_;
   Vars vars_, dataflow_vars_, recursive_, params_;
   Sizes sizes_, reported_, shared_;
+  const Function* local_ =
+      nullptr;  ///< the innermost local function around, its variable's name, the sizes outside of it
+  std::string local_name_;
+  Sizes sizes_around_;
   std::unordered_map<const Var*, const Function*> owner_;
   bool in_dataflow_ = false, must_be_pure_ = false;
   arith::Analyzer arith_;
