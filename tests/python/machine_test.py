@@ -212,8 +212,18 @@ class Instructions(unittest.TestCase):
         with missing.function("f", num_inputs=0):
             missing.emit_call("machine_test.no_such", args=[], dst=missing.r(0))
             missing.emit_ret(missing.r(0))
-        with self.assertRaisesRegex(sator.TVMError, "no_such"):
-            relax.VirtualMachine(missing.get(), sator.cpu())
+        with missing.function("g", num_inputs=1):
+            missing.emit_ret(missing.r(0))
+        machine = relax.VirtualMachine(missing.get(), sator.cpu())
+        self.assertEqual(machine["g"](3), 3)
+        with self.assertRaisesRegex(sator.TVMError, r'"machine_test.no_such", which is not registered(.|\n)*@sator.register_func\("machine_test.no_such"\)'):
+            machine["f"]()
+        builtin = relax.ExecBuilder()
+        with builtin.function("f", num_inputs=0):
+            builtin.emit_call("vm.builtin.no_such", args=[], dst=builtin.r(0))
+            builtin.emit_ret(builtin.r(0))
+        with self.assertRaisesRegex(sator.TVMError, 'the builtin "vm.builtin.no_such", which is not there'):
+            relax.VirtualMachine(builtin.get(), sator.cpu())
 
 
 class Calls(unittest.TestCase):
