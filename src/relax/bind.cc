@@ -116,10 +116,46 @@ void match_sizes(const StructInfo& param, const StructInfo& given, VarMap& out) 
 
 }  // namespace
 
-std::vector<VarRef> defined_sizes(const Function& f) {
+std::vector<VarRef> sizes_defined_by(const std::vector<RVarRef>& params) {
   std::vector<VarRef> out;
-  for (const RVarRef& p : f.params)
+  for (const RVarRef& p : params)
     for (const VarRef& v : definable_vars(p->sinfo)) add_once(out, v);
+  return out;
+}
+
+std::vector<RVarRef> captured_variables(const Function& f) {
+  std::set<RVarRef> bound(f.params.begin(), f.params.end());
+  walk(
+      f.body,
+      [&](const VarBinding& b) { bound.insert(b.var); },
+      [&](const MatchCast& b) { bound.insert(b.var); },
+      [&](const Function& inner) { bound.insert(inner.params.begin(), inner.params.end()); });
+  std::vector<RVarRef> out = rvars_in(f.body);
+  std::erase_if(out, [&](const RVarRef& v) { return bound.contains(v); });
+  return out;
+}
+
+std::vector<StructInfo> with_defined_sizes(std::vector<StructInfo> infos, std::vector<VarRef> defined) {
+  for (const StructInfo& info : infos)
+    for (const VarRef& v : definable_vars(info)) add_once(defined, v);
+  auto is_defined = [&](const VarRef& v) { return std::ranges::find(defined, v) != defined.end(); };
+  std::vector<std::pair<Expr, VarRef>> own;
+  for (StructInfo& info : infos) {
+    if (std::ranges::all_of(vars_of(info), is_defined)) continue;
+    NodeMap map;
+    walk_sizes(info, [&](const Expr& e) {
+      if (std::ranges::all_of(vars_in(e), is_defined)) return;
+      auto at = std::ranges::find_if(own, [&](const auto& known) { return equal(known.first, e); });
+      if (at == own.end()) at = own.insert(at, {e, make_var("size", e->dtype)});
+      map[e] = at->second;
+    });
+    info = replaced(info, map);
+  }
+  return infos;
+}
+
+std::vector<VarRef> defined_sizes(const Function& f) {
+  std::vector<VarRef> out = sizes_defined_by(f.params);
   walk(f.body, [&](const MatchCast& m) {
     for (const VarRef& v : definable_vars(m.sinfo)) add_once(out, v);
   });

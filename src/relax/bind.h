@@ -10,6 +10,16 @@ namespace sator::relax {
 /// The symbolic sizes that the function's parameters and match_casts define, each once, in order.
 std::vector<VarRef> defined_sizes(const Function& f);
 
+/// Those of them that the parameters define.
+std::vector<VarRef> sizes_defined_by(const std::vector<RVarRef>& params);
+
+/// Variables that a local function uses and does not bind.
+std::vector<RVarRef> captured_variables(const Function& f);
+
+/// What values are known as where only the `defined` sizes and those that the values themselves define are known: an extent
+/// that is computed from other sizes is a size of its own, the same one for equal extents.
+std::vector<StructInfo> with_defined_sizes(std::vector<StructInfo> infos, std::vector<VarRef> defined);
+
 /// The symbolic sizes that occur in a graph, each once, in order of first sight. Functions that it calls or holds have sizes of
 /// their own, which do not count.
 std::vector<VarRef> sizes_in(const NodeRef& root);

@@ -72,19 +72,6 @@ std::map<RVarRef, std::string> lifted_names(const ModuleRef& module) {
   return out;
 }
 
-/// Variables that a function uses and does not bind.
-std::vector<RVarRef> captured(const Function& f) {
-  std::set<RVarRef> bound(f.params.begin(), f.params.end());
-  walk(
-      f.body,
-      [&](const VarBinding& b) { bound.insert(b.var); },
-      [&](const MatchCast& b) { bound.insert(b.var); },
-      [&](const Function& inner) { bound.insert(inner.params.begin(), inner.params.end()); });
-  std::vector<RVarRef> out = rvars_in(f.body);
-  std::erase_if(out, [&](const RVarRef& v) { return bound.contains(v); });
-  return out;
-}
-
 class LambdaLifter final : public GraphRewriter {
  public:
   LambdaLifter(BlockBuilder& builder, const std::map<RVarRef, std::string>& names)
@@ -94,11 +81,11 @@ class LambdaLifter final : public GraphRewriter {
   RExpr local_function(const RVarRef& var, const LocalFunction& local) override {
     const Function& f = *local.function;
     const std::string& name = names_.at(var);
-    std::vector<RVarRef> outer, params = f.params;
+    std::vector<RVarRef> taken, outer, params = f.params;
     std::vector<RExpr> extra;
     LambdaLifter inside(builder(), names_);
     bool recursive = false;
-    for (const RVarRef& v : captured(f)) {
+    for (const RVarRef& v : captured_variables(f)) {
       if (v == var) {
         recursive = true;
         continue;
@@ -108,13 +95,19 @@ class LambdaLifter final : public GraphRewriter {
         inside.replace(v, current(v));
         continue;
       }
-      RVarRef param = make_rvar(v->name, now->sinfo);
-      inside.stand_for(v, param, signature(now));
+      taken.push_back(v);
       outer.push_back(now);
+    }
+    std::vector<StructInfo> infos;
+    for (const RVarRef& now : outer) infos.push_back(now->sinfo);
+    infos = with_defined_sizes(std::move(infos), sizes_defined_by(f.params));
+    for (size_t i = 0; i < outer.size(); ++i) {
+      RVarRef param = make_rvar(taken[i]->name, infos[i]);
+      inside.stand_for(taken[i], param, infos[i] == outer[i]->sinfo ? signature(outer[i]) : infos[i]);
       params.push_back(param);
       extra.push_back(param);
     }
-    std::vector<StructInfo> infos;
+    infos.clear();
     for (const RVarRef& p : params) infos.push_back(p->sinfo);
     RExpr callee = global_var(name, func_info(infos, f.ret, f.is_pure));
     FuncRef lifted = make<Function>(params, RExpr(f.body), f.ret, bool{f.is_pure}, Attrs(f.attrs));
