@@ -109,7 +109,7 @@ class InWords(unittest.TestCase):
                 y = R.call_dps_packed("wrong_use.never_registered", (x,), R.Tensor((4,), "float32"))
                 return y
 
-        self.check(sator.TVMError, "register_func(\"wrong_use.never_registered\")", lambda: relax.VirtualMachine(relax.build(Calls)))
+        self.check(sator.TVMError, "register_func(\"wrong_use.never_registered\")", lambda: relax.VirtualMachine(relax.build(Calls))["main"](np.ones(4, "float32")))
         add = is_op("relax.add")(wildcard(), wildcard())
         self.check(TypeError, "the rewriter gave None", lambda: rewrite_call(add, lambda call, found: None, Program["main"]))
         groups = relax.transform.FuseOpsByPattern([("wrong_use.add", add)], annotate_codegen=True)(Sums)
