@@ -157,7 +157,9 @@ ModuleRef remove_unused_parameters(const ModuleRef& module, const PassContext&) 
     std::vector<VarRef> undefined;
     FuncRef rest = with(f, &Function::params, params);
     const std::vector<VarRef> defined = defined_sizes(*rest);
-    for (const NodeRef& part : {NodeRef(f.body), NodeRef(f.ret)}) {
+    std::vector<NodeRef> parts = {f.body, f.ret};
+    for (const RVarRef& p : params) parts.emplace_back(p->sinfo);
+    for (const NodeRef& part : parts) {
       for (const VarRef& v : sizes_in(part)) {
         if (std::ranges::find(defined, v) != defined.end() || std::ranges::find(undefined, v) != undefined.end())
           continue;
