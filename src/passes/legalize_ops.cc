@@ -24,11 +24,53 @@ enum class Form {
   library,  ///< extents as the library spells them, not as the graph did; no checks
 };
 
+/// The local functions inside with a match_cast first of each captured value whose sizes only the functions around them define:
+/// a tensor program is called with sizes that are known where the call stands.
+FuncRef with_own_sizes(const FuncRef& f) {
+  return transform(f, [](const LocalFunction& local) -> NodeRef {
+    const Function& inner = *local.function;
+    std::vector<VarRef> defined = sizes_defined_by(inner.params);
+    auto defines_its_sizes = [](const StructInfo& info) { return vars_of(info) == definable_vars(info); };
+    auto is_known = [&](const StructInfo& info) {
+      return std::ranges::all_of(vars_of(info),
+                                 [&](const VarRef& v) { return std::ranges::find(defined, v) != defined.end(); });
+    };
+    std::vector<RVarRef> captured = captured_variables(inner);
+    std::erase_if(captured, [&](const RVarRef& v) { return !v->sinfo || is_known(v->sinfo); });
+    if (captured.empty()) return ref(local);
+    // Each cast computes with sizes of those before it.
+    std::ranges::stable_partition(captured, [&](const RVarRef& v) { return defines_its_sizes(v->sinfo); });
+    std::vector<Binding> casts;
+    NodeMap own;
+    for (const RVarRef& v : captured) {
+      const StructInfo info = with_defined_sizes({v->sinfo}, defined)[0];
+      for (const VarRef& size : definable_vars(info)) defined.push_back(size);
+      RVarRef cast = make_rvar(v->name, info);
+      casts.push_back(bind_match_cast(cast, v, info));
+      own[v] = cast;
+    }
+    FuncRef out = replaced(local.function, own);
+    const SeqExpr& body = *out->body.as<SeqExpr>();
+    std::vector<BindingBlockRef> blocks = body.blocks;
+    blocks.insert(blocks.begin(), make<BindingBlock>(std::move(casts), false));
+    out = sator::with(out, &Function::body, RExpr(sator::with(body, &SeqExpr::blocks, joined_blocks(blocks))));
+    return sator::with(local, &LocalFunction::function, out);
+  });
+}
+
 class Legalizer {
  public:
   Legalizer(BlockBuilder& builder, const PassContext& ctx, Form form, const Legalizations& given)
       : builder_(builder), ctx_(ctx), checks_(builder), form_(form), given_(given) {}
 
+  /// A function of the module.
+  FuncRef run(const FuncRef& f) {
+    const FuncRef prepared = with_own_sizes(f);
+    FuncRef out = function(*prepared);
+    return out == prepared ? f : out;
+  }
+
+ private:
   FuncRef function(const Function& f) {
     // What a group of ops needs was checked before it became a group: it becomes one tensor function, which checks nothing.
     const bool checks = !library_form() && int_attr(f.attrs, "Primitive").value_or(0) == 0;
@@ -51,7 +93,6 @@ class Legalizer {
     return stays ? out : sator::with(out, &Function::ret, body->sinfo);
   }
 
- private:
   bool library_form() const { return form_ == Form::library; }
 
   /// What the result tells outside of the function, whatever was declared; what was declared where it tells nothing.
@@ -195,48 +236,14 @@ class Legalizer {
   NodeMap rebound_;  // the variables that took the place of others
 };
 
-/// The local functions inside with a match_cast first of each captured value whose sizes only the functions around them define:
-/// a tensor program is called with sizes that are known where the call stands.
-FuncRef with_own_sizes(const FuncRef& f) {
-  return transform(f, [](const LocalFunction& local) -> NodeRef {
-    const Function& inner = *local.function;
-    std::vector<VarRef> defined = sizes_defined_by(inner.params);
-    auto defines_its_sizes = [](const StructInfo& info) { return vars_of(info) == definable_vars(info); };
-    auto is_known = [&](const StructInfo& info) {
-      return std::ranges::all_of(vars_of(info),
-                                 [&](const VarRef& v) { return std::ranges::find(defined, v) != defined.end(); });
-    };
-    std::vector<RVarRef> captured = captured_variables(inner);
-    std::erase_if(captured, [&](const RVarRef& v) { return !v->sinfo || is_known(v->sinfo); });
-    if (captured.empty()) return ref(local);
-    // Each cast computes with sizes of those before it.
-    std::ranges::stable_partition(captured, [&](const RVarRef& v) { return defines_its_sizes(v->sinfo); });
-    std::vector<Binding> casts;
-    NodeMap own;
-    for (const RVarRef& v : captured) {
-      const StructInfo info = with_defined_sizes({v->sinfo}, defined)[0];
-      for (const VarRef& size : definable_vars(info)) defined.push_back(size);
-      RVarRef cast = make_rvar(v->name, info);
-      casts.push_back(bind_match_cast(cast, v, info));
-      own[v] = cast;
-    }
-    FuncRef out = replaced(local.function, own);
-    const SeqExpr& body = *out->body.as<SeqExpr>();
-    std::vector<BindingBlockRef> blocks = body.blocks;
-    blocks.insert(blocks.begin(), make<BindingBlock>(std::move(casts), false));
-    out = sator::with(out, &Function::body, RExpr(sator::with(body, &SeqExpr::blocks, joined_blocks(blocks))));
-    return sator::with(local, &LocalFunction::function, out);
-  });
-}
-
 }  // namespace
 
 ModuleRef check_sizes(const ModuleRef& module, const PassContext& ctx) {
   BlockBuilder builder(module);
   const Legalizations none;
   for (const auto& [name, func] : module->functions) {
-    if (const Function* f = func.as<Function>())
-      builder.update_function(name, Legalizer(builder, ctx, Form::checked, none).function(*f));
+    if (FuncRef f = sator::cast<Function>(func))
+      builder.update_function(name, Legalizer(builder, ctx, Form::checked, none).run(f));
   }
   return builder.module();
 }
@@ -249,11 +256,8 @@ ModuleRef legalize_ops(const ModuleRef& module, const PassContext& ctx, const Le
           .hint = "leave the option out for programs that compute as NumPy does"});
   BlockBuilder builder(module);
   for (const auto& [name, func] : module->functions) {
-    FuncRef f = sator::cast<Function>(func);
-    if (!f) continue;
-    const FuncRef prepared = with_own_sizes(f);
-    FuncRef out = Legalizer(builder, ctx, form.empty() ? Form::own : Form::library, given).function(*prepared);
-    builder.update_function(name, out == prepared ? f : out);
+    if (FuncRef f = sator::cast<Function>(func))
+      builder.update_function(name, Legalizer(builder, ctx, form.empty() ? Form::own : Form::library, given).run(f));
   }
   ModuleRef out = builder.module();
   for (const auto& [name, func] : builder.module()->functions) {
