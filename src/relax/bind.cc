@@ -301,7 +301,14 @@ class Inliner final : public GraphRewriter {
     FuncRef own = fresh_copy(at->second);
     NodeMap values;
     for (size_t i = 0; i < own->params.size(); ++i) values[own->params[i]] = call->args[i];
-    RExpr body = with_values(own->body, values, sizes_of_arguments(own->params, call->args));
+    std::vector<VarRef> wanted = sizes_defined_by(own->params);
+    const std::vector<VarRef> used = sizes_in(own->body);
+    std::erase_if(wanted, [&](const VarRef& v) { return std::ranges::find(used, v) == used.end(); });
+    const VarMap sizes =
+        sizes_of_arguments(own->params, call->args, wanted, [&](const RExpr& given, const StructInfo& sinfo) {
+          builder().emit_match_cast(given, sinfo);
+        });
+    RExpr body = with_values(own->body, values, sizes);
     active_.push_back(callee->name);
     // The body may call others: it is rewritten as a function without parameters.
     FuncRef inner = function(*make<Function>(std::vector<RVarRef>{}, body, own->ret, own->is_pure, Attrs()));
