@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <set>
 
 #include "passes/graph/graph.h"
+#include "relax/bind.h"
 #include "relax/outline.h"
 #include "relax/rewrite.h"
+#include "relax/struct_info.h"
 
 namespace sator::passes {
 
@@ -53,7 +56,7 @@ class UseCounts {
   void binding(const Binding& b) {
     RVarRef var = bound_var(b);
     RExpr value = bound_value(b);
-    bound.push_back({var, value, value->sinfo && equal(var->sinfo, value->sinfo)});
+    bound.push_back({var, value, value->sinfo && equal(var->sinfo, value->sinfo) && !tells_sizes(b)});
     home[var] = block_;
     if (const If* branch = value.as<If>()) {
       use(branch->condition);
@@ -61,11 +64,21 @@ class UseCounts {
       sequence(branch->false_branch);
     } else if (const LocalFunction* inner = value.as<LocalFunction>()) {
       const BindingBlock* around = block_;
+      const Function* outer = std::exchange(local_, inner->function.get());
       function(*inner->function);
+      local_ = outer;
       block_ = around;
     } else {
       use(value);
     }
+  }
+  /// Whether the match_cast tells a local function sizes of what it captures, which it does not know without.
+  bool tells_sizes(const Binding& b) const {
+    const MatchCast* m = b.as<MatchCast>();
+    if (!m || !local_) return false;
+    const std::vector<VarRef> given = sizes_defined_by(local_->params);
+    return std::ranges::any_of(definable_vars(m->sinfo),
+                               [&](const VarRef& v) { return std::ranges::find(given, v) == given.end(); });
   }
   void use(const RExpr& e) {
     for (const RVarRef& v : rvars_in(e)) {
@@ -75,6 +88,7 @@ class UseCounts {
   }
 
   const BindingBlock* block_ = nullptr;
+  const Function* local_ = nullptr;  ///< the innermost local function around
 };
 
 Plan plan_of(const UseCounts& uses) {
