@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "arith/analyzer.h"
+#include "ir/builtins.h"
 #include "tir/regions.h"
 
 namespace sator::te {
@@ -322,10 +323,19 @@ class FunctionBuilder {
     bool reads_integers = false;
     walk(e, [&](const BufferLoad& load) { reads_integers |= load.dtype.is_integer(); });
     if (!reads_integers) return arith_.simplify(e);
-    return cast<ExprNode>(e->info().map_children(*e, [&](const NodeRef& child) -> NodeRef {
+    const Expr out = cast<ExprNode>(e->info().map_children(*e, [&](const NodeRef& child) -> NodeRef {
       const Expr part = cast<ExprNode>(child);
       return part ? NodeRef(simplified(part)) : child;
     }));
+    // A condition that is known now chooses, or tells of others.
+    auto either_known = [](const auto& n) { return n.a.template as<IntImm>() || n.b.template as<IntImm>(); };
+    if (const And* n = out.as<And>()) return either_known(*n) ? logical_and(n->a, n->b) : out;
+    if (const Or* n = out.as<Or>()) return either_known(*n) ? logical_or(n->a, n->b) : out;
+    if (const Select* s = out.as<Select>())
+      return s->condition.as<IntImm>() ? select(s->condition, s->true_value, s->false_value) : out;
+    if (const Call* c = out.as<Call>(); c && c->op == "tir.if_then_else")
+      return c->args[0].as<IntImm>() ? if_then_else(c->args[0], c->args[1], c->args[2]) : out;
+    return out;
   }
   RangeRef simplified(const RangeRef& r) { return make<Range>(arith_.simplify(r->min), arith_.simplify(r->extent)); }
 
