@@ -112,7 +112,8 @@ def _with_buffers_as_parameters(core, given):
 
 
 def _result_of(core, body, stated):
-    """What a function gives: what is known of its body, where that is finer than what is stated. Errors: nothing is known of either; other values."""
+    """What a function gives: what is stated, or what is known of its body where that is finer; a sequence, as one writes it by hand, tells only where
+    nothing is stated. Errors: nothing is known of either; other values."""
     if not isinstance(body, core.RelaxExpr):
         raise TypeError(f"Function: the body {body!r} is a {type(body).__name__}\n  needs: an expression of a graph\n"
                         "  hint:  relax.Tuple([...]) of several, relax.PrimValue(3) of a number")
@@ -122,7 +123,9 @@ def _result_of(core, body, stated):
     if known is None and stated is None:
         raise ValueError("a Function without ret_struct_info, of a body of which nothing is known\n  needs: ret_struct_info, or a body in normal form\n"
                          "  hint:  sator.relax.BlockBuilder makes one: bb.function(...), bb.normalize(expr)")
-    return stated if known is None or stated is not None and not stated.is_base_of(known) else known
+    if stated is not None and (isinstance(body, core.relax.SeqExpr) or known is None or not stated.is_base_of(known)):
+        return stated
+    return known
 
 
 def _made(core, cls, field, value):

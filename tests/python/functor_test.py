@@ -169,8 +169,10 @@ class Rewrites(unittest.TestCase):
         x, y = relax.Var("x", R.Tensor((2, 3), "float32")), relax.Var("y", R.Tensor((2, 3), "float32"))
         body = relax.SeqExpr([relax.BindingBlock([relax.VarBinding(y, relax.BlockBuilder().normalize(relax.op.add(x, x)))])], y)
         for stated in (None, R.Object(), R.Tensor(ndim=2, dtype="float32")):
-            f = relax.Function([x], body, stated)
-            self.assertEqual(f.ret_struct_info, x.struct_info)
+            self.assertEqual(relax.Function([x], x, stated).ret_struct_info, x.struct_info)
+        self.assertEqual(relax.Function([x], body, R.Tensor(ndim=2, dtype="float32")).ret_struct_info, relax.TensorStructInfo(ndim=2, dtype="float32"))
+        f = relax.Function([x], body)
+        self.assertEqual(f.ret_struct_info, x.struct_info)
         program = relax.build(sator.IRModule({"main": f}))
         np.testing.assert_array_equal(relax.VirtualMachine(program)["main"](np.ones((2, 3), "float32")).numpy(), np.full((2, 3), 2))
         with self.assertRaisesRegex(ValueError, "without ret_struct_info, of a body of which nothing is known"):
