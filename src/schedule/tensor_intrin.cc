@@ -53,10 +53,11 @@ TensorIntrin tensor_intrin(const std::string& name) {
   std::lock_guard lock(table().mutex);
   auto at = table().rows.find(name);
   if (at != table().rows.end()) return at->second;
-  for (const TensorIntrin* shipped : {wmma_intrin(name), dot_product_intrin(name)})
-    if (shipped) return *shipped;
-  std::vector<std::string> names = wmma_intrin_names();
-  for (const std::string& n : dot_product_intrin_names()) names.push_back(n);
+  std::vector<std::string> names;
+  for (const TextIntrins* shipped : {&wmma_intrins(), &dot_product_intrins()}) {
+    if (const TensorIntrin* intrin = shipped->find(name)) return *intrin;
+    for (std::string& n : shipped->names()) names.push_back(std::move(n));
+  }
   for (const auto& [n, row] : table().rows) names.push_back(n);
   const std::vector<std::string> near = nearest_names(name, names);
   fail({.what = text("there is no tensor intrinsic ", string_literal(name)),

@@ -1,9 +1,8 @@
 #include "schedule/intrinsics/dot_product.h"
 
-#include <map>
+#include <utility>
 
 #include "base/text.h"
-#include "tir/parse.h"
 
 namespace sator::schedule {
 
@@ -90,38 +89,23 @@ struct Form {
   }
 };
 
-const std::map<std::string, Form>& forms() {
-  static const std::map<std::string, Form> table = [] {
-    const std::string factors = ", align=4, scope=\"shared\"", sum = ", align=4, scope=\"local\"";
-    auto of_threads = [&](const char* a, const char* b, const char* c) { return Form{1, a, b, c, factors, sum}; };
-    return std::map<std::string, Form>{{"dot_16x4_vnni", {16, "uint8", "int8", "int32", "", ""}},
-                                       {"dot_16x4_avx512", {16, "uint8", "int8", "int32", "", ""}},
-                                       {"dp4a_s8s8s32", of_threads("int8", "int8", "int32")},
-                                       {"dp4a_u8s8s32", of_threads("uint8", "int8", "int32")},
-                                       {"dp4a_s8u8s32", of_threads("int8", "uint8", "int32")},
-                                       {"dp4a_u8u8u32", of_threads("uint8", "uint8", "uint32")}};
-  }();
-  return table;
-}
-
 }  // namespace
 
-const TensorIntrin* dot_product_intrin(const std::string& name) {
-  static const std::map<std::string, TensorIntrin> table = [] {
-    std::map<std::string, TensorIntrin> rows;
-    for (const auto& [row, form] : forms())
-      rows.emplace(row,
-                   TensorIntrin{tir::parse_function(form.description()), tir::parse_function(form.implementation())});
-    return rows;
-  }();
-  auto at = table.find(name);
-  return at == table.end() ? nullptr : &at->second;
-}
-
-std::vector<std::string> dot_product_intrin_names() {
-  std::vector<std::string> out;
-  for (const auto& [name, form] : forms()) out.push_back(name);
-  return out;
+const TextIntrins& dot_product_intrins() {
+  static const TextIntrins all([] {
+    const std::string factors = ", align=4, scope=\"shared\"", sum = ", align=4, scope=\"local\"";
+    auto of_threads = [&](const char* a, const char* b, const char* c) { return Form{1, a, b, c, factors, sum}; };
+    const std::pair<const char*, Form> forms[] = {{"dot_16x4_vnni", {16, "uint8", "int8", "int32", "", ""}},
+                                                  {"dot_16x4_avx512", {16, "uint8", "int8", "int32", "", ""}},
+                                                  {"dp4a_s8s8s32", of_threads("int8", "int8", "int32")},
+                                                  {"dp4a_u8s8s32", of_threads("uint8", "int8", "int32")},
+                                                  {"dp4a_s8u8s32", of_threads("int8", "uint8", "int32")},
+                                                  {"dp4a_u8u8u32", of_threads("uint8", "uint8", "uint32")}};
+    std::map<std::string, IntrinTexts> texts;
+    for (const auto& [name, form] : forms) texts[name] = {form.description(), form.implementation()};
+    return texts;
+  }());
+  return all;
 }
 
 }  // namespace sator::schedule

@@ -3,7 +3,6 @@
 #include <map>
 
 #include "base/text.h"
-#include "tir/parse.h"
 
 namespace sator::schedule {
 
@@ -65,12 +64,8 @@ std::string function_of(const std::vector<Matrix>& matrices, const std::vector<M
               body);
 }
 
-struct Texts {
-  std::string desc, impl;
-};
-
 /// to[i, j] = from[i, j] by the call.
-Texts copy_texts(const Matrix& from, const Matrix& to, const std::string& call) {
+IntrinTexts copy_texts(const Matrix& from, const Matrix& to, const std::string& call) {
   const std::string loops = text("        for i, j in T.grid(16, 16):\n            with T.block(\"copy\"):\n",
                                  "                vi, vj = T.axis.remap(\"SS\", [i, j])\n                ",
                                  to.name,
@@ -81,7 +76,7 @@ Texts copy_texts(const Matrix& from, const Matrix& to, const std::string& call) 
           function_of({from, to}, {from}, to, text("        T.evaluate(", call, ")\n"), true)};
 }
 
-Texts load_texts(const std::string& dtype, const std::string& scope, bool is_b, bool transposed) {
+IntrinTexts load_texts(const std::string& dtype, const std::string& scope, bool is_b, bool transposed) {
   const Matrix from{"A", dtype, scope}, to{"C", dtype, is_b ? "wmma.matrix_b" : "wmma.matrix_a"};
   return copy_texts(from,
                     to,
@@ -92,7 +87,7 @@ Texts load_texts(const std::string& dtype, const std::string& scope, bool is_b, 
                          "\", dtype=\"handle\")"));
 }
 
-Texts store_texts(const std::string& dtype, const std::string& scope) {
+IntrinTexts store_texts(const std::string& dtype, const std::string& scope) {
   const Matrix from{"A", dtype, "wmma.accumulator"}, to{"C", dtype, scope};
   return copy_texts(from,
                     to,
@@ -101,7 +96,7 @@ Texts store_texts(const std::string& dtype, const std::string& scope) {
                          ", C.access_ptr(\"w\"), Cs0, \"row_major\", dtype=\"handle\")"));
 }
 
-Texts fill_texts(const std::string& dtype) {
+IntrinTexts fill_texts(const std::string& dtype) {
   const Matrix to{"C", dtype, "wmma.accumulator"};
   const std::string loops =
       text("        for i, j in T.grid(16, 16):\n            with T.block(\"init\"):\n",
@@ -118,7 +113,7 @@ Texts fill_texts(const std::string& dtype) {
                       true)};
 }
 
-Texts multiply_texts(const std::string& in, const std::string& out, bool b_transposed) {
+IntrinTexts multiply_texts(const std::string& in, const std::string& out, bool b_transposed) {
   const Matrix a{"A", in, "wmma.matrix_a"}, b{"B", in, "wmma.matrix_b"}, c{"C", out, "wmma.accumulator"};
   auto widened = [&](const std::string& value) {
     return in == out ? value : text("T.Cast(\"", out, "\", ", value, ")");
@@ -142,8 +137,8 @@ Texts multiply_texts(const std::string& in, const std::string& out, bool b_trans
   return {function_of({a, b, c}, {c, a, b}, c, loops, false), function_of({a, b, c}, {c, a, b}, c, call, true)};
 }
 
-std::map<std::string, Texts> all_texts() {
-  std::map<std::string, Texts> out;
+std::map<std::string, IntrinTexts> all_texts() {
+  std::map<std::string, IntrinTexts> out;
   const std::string size = "16x16x16_";
   const std::pair<std::string, std::string> operands[] = {{"f16", "float16"}, {"s8", "int8"}},
                                             sums[] = {{"f16", "float16"}, {"f32", "float32"}, {"s32", "int32"}},
@@ -175,21 +170,9 @@ std::map<std::string, Texts> all_texts() {
 
 }  // namespace
 
-const TensorIntrin* wmma_intrin(const std::string& name) {
-  static const std::map<std::string, TensorIntrin> table = [] {
-    std::map<std::string, TensorIntrin> rows;
-    for (const auto& [row, texts] : all_texts())
-      rows.emplace(row, TensorIntrin{tir::parse_function(texts.desc), tir::parse_function(texts.impl)});
-    return rows;
-  }();
-  auto at = table.find(name);
-  return at == table.end() ? nullptr : &at->second;
-}
-
-std::vector<std::string> wmma_intrin_names() {
-  std::vector<std::string> out;
-  for (const auto& [name, texts] : all_texts()) out.push_back(name);
-  return out;
+const TextIntrins& wmma_intrins() {
+  static const TextIntrins all(all_texts());
+  return all;
 }
 
 }  // namespace sator::schedule
