@@ -3,8 +3,8 @@
 The kernel passes a text, the function's name, what its arguments are and the dtype that the call has, and 64-bit words: per tensor its
 address, the offset of its first element and its extents; per integer its value; per float the bits of its float64. What is constant stands
 in the text. The function is looked up by its name when the kernel calls it, in the process that runs the kernel. What it returns is the
-value of the call. Where it raises, the value is 0, and the kernel ends at the next check, which follows the statement of the call and
-begins the statements inside of it.
+value of the call. Where it raises, the value is 0, and the kernel ends at the next check: before the value is stored, and else behind the
+statement of the call and before those inside of it.
 """
 import ctypes
 import json
@@ -37,6 +37,7 @@ class _Replacer:
 
     def __init__(self, body):
         self.calls = 0  # in the expressions of the statement that is being visited
+        self.named = None  # of a store: the values of calls that are made whatever other parts say, by name
         self.matched = {}  # of each pointer, what it is a part of
         tir.stmt_functor.post_order_visit(body, lambda n: self.matched.update(
             {m.buffer.data: m for m in n.match_buffers}) if isinstance(n, _core.tir.Block) else None)
@@ -49,19 +50,38 @@ class _Replacer:
             self.calls = around
             return tir.SeqStmt([node, _check()])
         if isinstance(node, _core.tir.BufferStore):
-            self.refuse_in(node.indices, node.buffer)
+            return self.store(node)
         if isinstance(node, _core.Stmt):
             around, self.calls = self.calls, 0
             node, calls, self.calls = _core.map_children(node, self.visit), self.calls, around
             return _checked(node) if calls else node
         if isinstance(node, _core.tir.BufferLoad):
             self.refuse_in(node.indices, node.buffer)
-        node = _core.map_children(node, self.visit)
+        around = self.named
+        if isinstance(node, (_core.tir.Select, _core.tir.And, _core.tir.Or)) or isinstance(node, _core.tir.Call) and _op(node) == "if_then_else":
+            self.named = None  # parts of these may not be evaluated
+        node, self.named = _core.map_children(node, self.visit), around
         if not _is_packed(node):
             return node
         self.calls += 1
         value = self.replaced(node, node.dtype)
-        return tir.Cast(node.dtype, tir.reinterpret("float64", value) if "float" in node.dtype else value)
+        value = tir.Cast(node.dtype, tir.reinterpret("float64", value) if "float" in node.dtype else value)
+        if self.named is None:
+            return value
+        self.named.append((tir.Var(f"packed_{len(self.named)}", node.dtype), value))
+        return self.named[-1][0]
+
+    def store(self, node):
+        """A store, before which the calls of its value are checked."""
+        self.refuse_in(node.indices, node.buffer)
+        around, self.calls, self.named = self.calls, 0, []
+        node = _core.map_children(node, self.visit)
+        named, self.named = self.named, None
+        out = _checked(node) if self.calls > len(named) else node
+        for var, value in reversed(named):
+            out = tir.LetStmt(var, value, tir.SeqStmt([_check(), out]))
+        self.calls = around
+        return out
 
     @staticmethod
     def refuse_in(indices, buffer):

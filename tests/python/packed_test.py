@@ -62,6 +62,22 @@ class CallsOfPython(unittest.TestCase):
         sator.build(halves)(a)
         np.testing.assert_array_equal(a, [0.5, 1, 2.5])
 
+    def test_a_failed_call_stores_nothing(self):
+        @T.prim_func
+        def halves(A: T.Buffer((3,), "float32"), B: T.Buffer((3,), "float32")):
+            for i in range(3):
+                B[i] = T.call_packed("packed_test.fails", T.call_packed("packed_test.first", A[i], dtype="float32"), dtype="float32") + A[i]
+
+        seen = []
+        sator.register_func("packed_test.first", lambda x: seen.append(x) or x, override=True)
+        for fails in (lambda x: 1 / 0, lambda x: "text"):
+            sator.register_func("packed_test.fails", fails, override=True)
+            a, b = np.array([1, 2, 5], "float32"), np.full(3, 7, "float32")
+            with self.assertRaises((ZeroDivisionError, TypeError)):
+                sator.build(halves)(a, b)
+            np.testing.assert_array_equal(b, [7, 7, 7])
+        self.assertEqual(seen, [1, 1])
+
     def test_a_call_is_no_extent(self):
         with self.assertRaisesRegex(sator.TVMError, r'the extent T.call_packed\("packed_test.count"\) of buffer B is a call'):
             @T.prim_func
