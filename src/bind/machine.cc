@@ -56,9 +56,9 @@ Value call_python(runtime::VirtualMachine& vm, const runtime::Args& args) {
   WithGil gil;
   const auto at = python_functions().find(args.callee());
   if (at == python_functions().end())
-    fail({.what = text("the function ", args.callee(), " is no longer registered"),
+    fail({.what = text("the program calls the function ", string_literal(args.callee()), ", which is not registered"),
           .needs = "a function of this name while programs call it",
-          .hint = "register_func it again"});
+          .hint = text("@sator.register_func(", string_literal(args.callee()), ")")});
   const nb::object function = at->second;  // it may take its own name away
   const nb::handle machine = static_cast<OwnedMachine&>(vm).object();
   nb::list given;
@@ -66,10 +66,19 @@ Value call_python(runtime::VirtualMachine& vm, const runtime::Args& args) {
   return value_of(function(*given), machine);
 }
 
-std::vector<runtime::Builtin> python_builtins() {
+/// Builtins for the functions that are registered, and for the names that the executable calls and nobody has: each call looks its name up.
+std::vector<runtime::Builtin> python_builtins(const runtime::Executable& executable) {
   std::vector<runtime::Builtin> out;
-  for (const auto& [name, function] : python_functions())
+  auto add = [&](std::string_view name) {
     out.push_back({.name = name, .min_args = 0, .max_args = -1, .run = call_python, .does = "a function of Python's"});
+  };
+  for (const auto& [name, function] : python_functions()) add(name);
+  for (const auto& f : executable.functions) {
+    const bool is_own =
+        f.name.starts_with("vm.builtin.") ||
+        std::ranges::any_of(runtime::builtins(), [&](const runtime::Builtin& b) { return b.name == f.name; });
+    if (f.kind == runtime::FunctionKind::builtin && !is_own && !python_functions().contains(f.name)) add(f.name);
+  }
   return out;
 }
 
@@ -197,14 +206,14 @@ Code code_of(nb::list functions) {
 class Machine {
  public:
   Machine(const Code& code, int num_threads)
-      : extra_(python_builtins()),
+      : extra_(python_builtins(*code.executable)),
         vm_(code.executable, runtime::KernelTable(),
             num_threads > 0 ? runtime::ThreadPool::create(num_threads) : Ref<runtime::ThreadPool>(), extra_) {
     vm_.owner = this;
   }
   Machine(const Program& program, int num_threads)
       : program_(program.open),
-        extra_(python_builtins()),
+        extra_(python_builtins(*program_.compiled->executable())),
         vm_(program_.compiled->executable(), program_.compiled->kernels(),
             num_threads > 0 ? runtime::ThreadPool::create(num_threads) : Ref<runtime::ThreadPool>(), extra_) {
     vm_.owner = this;
