@@ -47,7 +47,7 @@ NAMES = {
     "tir.schedule.transform": ("tiles are chosen by rules", "sator.dlight.gpu.Matmul(), or sch.split, sch.reorder and sch.tensorize"),
     "te.hybrid": ("hybrid scripts are not read", "@T.prim_func, a tensor program as Python"),
     **{f"tir.tensor_intrin.{t}": ("instructions of this device are not known", "tir.TensorIntrin.register(name, desc, impl), sch.tensorize(loop, name)")
-       for t in "arm_cpu hexagon metal rocm x86 dot_product_common".split()},
+       for t in "arm_cpu hexagon metal rocm".split()},
     "relax.training.setup_trainer": ("no pass makes gradients", "a backward pass that is written as a graph; relax.training has losses and optimizers"),
     "relax.backend.utils": ("what backends share is in one place", "relax.backend.pattern_registry, relax.transform.FuseOpsByPattern(patterns)"),
     "relax.backend_tir": ("sampling, sums and products are ops", "relax.op.cumsum, relax.op.multinomial_from_uniform, relax.transform.LegalizeOps()"),

@@ -1,5 +1,6 @@
 """Operators of ATen beside NumPy: windows, positions, 16 bits, what is no number."""
 import operator
+import types
 import unittest
 
 import numpy as np
@@ -190,6 +191,23 @@ class Operators(ProgramTest):
         np.testing.assert_array_equal(run(mod, x)[0].numpy(), x.reshape(2, 4, 3).sum(1))
         with self.assertRaisesRegex(sator.TVMError, r"a dimension of s1\*s2 elements, where no other has s1 or s2"):
             from_exported_program(exported({"x": ((Extent("s1*s2", "s1", "s2"),), "float32")}, [("y", "relu.default", ("x",))], ["y"]))
+
+    def test_parts_by_symbolic_sizes(self):
+        """Slices that begin, and parts that end, where sizes say; a table cut to min(64, s) rows has s, as the program says."""
+        rows = [("n", "sym_size.int", ("x", 0)), ("less", operator.sub, ("n", 1)), ("back", operator.neg, ("n",)), ("whole", "cat.default", (["x", "y"],)),
+                ("tail", "slice.Tensor", ("whole", 0, "n", 9223372036854775807)), ("ends", "slice.Tensor", ("p_table", 0, "back", 9223372036854775807)),
+                ("_parts", "split_with_sizes.default", ("x", ["less", 1])), ("last", getitem, ("_parts", 1)), ("cut", "slice.Tensor", ("p_table", 0, 0, "n")),
+                ("sum", "add.Tensor", ("cut", "x"))]
+        program = exported({"x": ((Extent("s0", "s0"), 2), "float32"), "y": ((Extent("s1", "s1"), 2), "float32")}, rows, ["tail", "ends", "last", "sum"],
+                           {"p_table": np.arange(128, dtype="float32").reshape(64, 2)})
+        cut = next(node for node in program.graph.nodes if node.name == "cut")
+        cut.meta = {"val": types.SimpleNamespace(shape=(Extent("s0", "s0"), 2))}
+        mod = from_exported_program(program)
+        table = np.arange(128, dtype="float32").reshape(64, 2)
+        for n, m in ((2, 3), (5, 1)):
+            x, y = (np.random.default_rng(size).standard_normal((size, 2), "float32") for size in (n, m))
+            for got, wanted in zip(run(mod, x, y), (y, table[-n:], x[-1:], table[:n] + x)):
+                np.testing.assert_array_equal(got.numpy(), wanted)
 
     def test_pooling_to_any_size(self):
         x = np.random.default_rng(3).standard_normal((2, 10), "float32")

@@ -119,6 +119,11 @@ def _diff(reader, x, n=1, dim=-1, prepend=None, append=None):
     return x
 
 
+@operator("empty_permuted")
+def _empty_permuted(reader, size, _layout, **options):
+    return FUNCTIONS["empty"](reader, size, **options)
+
+
 @operator("scalar_tensor")
 def _scalar_tensor(reader, value, dtype=None, **_options):
     return FUNCTIONS["full"](reader, [], value, dtype or "float32")

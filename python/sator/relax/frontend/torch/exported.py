@@ -1,9 +1,9 @@
 """Programs of torch.export to graphs of the compiler."""
-from sator import relax, tir
+from sator import arith, relax, tir
 from sator.error import TVMError
 from sator.relax.frontend.torch import aten
 from sator.relax.frontend.torch.fx import Reader
-from sator.relax.frontend.torch.table import nearest
+from sator.relax.frontend.torch.table import is_expr, nearest
 from sator.relax.frontend.torch.values import array_of, dtype_of, name_of
 
 
@@ -31,6 +31,11 @@ def _symbols(extent):
     return sorted(str(s) for s in extent.node.expr.free_symbols)
 
 
+def _are_equal(extents, others):
+    analyzer = arith.Analyzer()
+    return len(extents) == len(others) and all(analyzer.can_prove(a == b) for a, b in zip(extents, others))
+
+
 def _value_of(extent, sizes):
     return eval(str(extent), {"__builtins__": {}}, sizes)  # the text of an expression of sympy's, over these names
 
@@ -48,6 +53,23 @@ class _Program(Reader):
         """An operator without its overload: "add" of aten.add.Tensor."""
         parts = str(node.target).split(".")
         return parts[1] if parts[0] == "aten" and len(parts) > 1 else name_of(node.target)
+
+    def convert(self, node):
+        """The value of a call, of the shapes that the program says where they are not known: min(64, s) elements of a slice are s."""
+        value = super().convert(node)
+        said = (getattr(node, "meta", None) or {}).get("val")
+        if isinstance(value, tuple) and isinstance(said, (list, tuple)):
+            return tuple(self._as_said(v, s) for v, s in zip(value, said))
+        return self._as_said(value, said)
+
+    def _as_said(self, value, said):
+        if not is_expr(value) or not isinstance(value.struct_info, relax.TensorStructInfo) or not hasattr(said, "shape"):
+            return value
+        wanted = [self._size(d) for d in said.shape]
+        known = value.struct_info.shape.values if value.struct_info.shape is not None else None
+        if all(isinstance(d, int) for d in said.shape) or known is not None and _are_equal(known, wanted):
+            return value
+        return self.bb.match_cast(value, relax.TensorStructInfo(wanted, value.struct_info.dtype))
 
     def converter(self, node):
         """The converter of an operator."""

@@ -257,8 +257,16 @@ def _split(reader, x, split_size=None, dim=0, split_size_or_sections=None):
         for size in split_size[:-1]:
             at += size
             ends.append(at)
-        return relax.op.split(x, ends or 1, axis=dim)
-    return _pieces(x, split_size, dim)
+        return relax.op.split(x, ends or 1, axis=dim) if is_known(*ends) else _cut(reader, x, ends, dim)
+    if is_known(split_size, shape(x)[dim]):
+        return _pieces(x, split_size, dim)
+    return _cut(reader, x, [split_size * k for k in range(1, reader.count_of_results("split"))], dim)
+
+
+def _cut(reader, x, ends, dim):
+    """Slices up to each of the ends, and what remains."""
+    bounds = [0, *ends, shape(x)[dim]]
+    return tuple(apply(reader, "strided_slice", x, [dim], [low], [high]) for low, high in zip(bounds, bounds[1:]))
 
 
 # Values.

@@ -41,6 +41,7 @@ class Reader:
         self.bb = relax.BlockBuilder()
         self.values = {}
         self.params = {}
+        self.node = None  # that is being converted
         self.views = Views(graph.nodes, self.called)
 
     # The importer, as converters of TVM's form know it.
@@ -95,6 +96,14 @@ class Reader:
         """Binds an expression of a graph; any other value stays as it is."""
         return self.bb.emit(expr) if isinstance(expr, _core.RelaxExpr) and not isinstance(expr, _core.relax.Var) else expr
 
+    def count_of_results(self, what):
+        """How many results the call that is being converted has, as the program says. Errors: it does not."""
+        results = (getattr(self.node, "meta", None) or {}).get("val")
+        if not isinstance(results, (list, tuple)):
+            raise TVMError(f"error: {what} of a dimension that is no number, into parts whose number nobody says\n  needs: an extent that is a number\n"
+                           "  hint:  give the sizes of the parts")
+        return len(results)
+
     def called(self, node):
         """The name of what a node calls."""
         return name_of(node.target) if node.op == "call_function" else node.target
@@ -105,6 +114,7 @@ class Reader:
 
     def convert(self, node):
         """The value of a call. Errors: it has no converter; it writes to a tensor that is given as out."""
+        self.node = node
         args, kwargs = self.value(node.args), self.value(node.kwargs)
         if kwargs.pop("out", None) is not None:
             raise TVMError(f"error: node {node.name}: {self.called(node)} writes to a tensor that is given as out\n  needs: no out\n"

@@ -1,7 +1,7 @@
 """Elements by their positions: read, and with others in their place."""
-from sator import _core, relax, tir
+from sator import _core, arith, relax, tir
 from sator.error import TVMError
-from sator.relax.frontend.torch.arithmetic import cast, promoted
+from sator.relax.frontend.torch.arithmetic import cast, is_symbolic, promoted
 from sator.relax.frontend.torch.table import FUNCTIONS, METHODS, apply, const_like, converter, dtype, is_expr, is_known, is_one, known, per_dimension, rank, shape
 
 
@@ -103,6 +103,13 @@ def getitem(reader, x, index):
     return _sliced(reader, x, list(index) if isinstance(index, tuple) else [index])
 
 
+def bound(position, extent):
+    """Where a slice begins or ends; a symbolic position that is never above 0 counts from the end."""
+    if not is_symbolic(position) or not arith.Analyzer().can_prove(position <= 0):
+        return position
+    return extent + position
+
+
 def _is_position(i):
     return isinstance(i, (int, tir.PrimExpr)) and not isinstance(i, bool)
 
@@ -128,7 +135,8 @@ def _sliced(reader, x, indices):
             axes.append(dim), begin.append(low), end.append(low + 1), strides.append(1)
         elif isinstance(i, slice):
             if i != slice(None):
-                axes.append(dim), begin.append(i.start or 0), end.append(dims[dim] if i.stop is None else i.stop), strides.append(i.step or 1)
+                low, high = (bound(b, dims[dim]) for b in (0 if i.start is None else i.start, dims[dim] if i.stop is None else i.stop))
+                axes.append(dim), begin.append(low), end.append(high), strides.append(i.step or 1)
             final.append(None)
             tensors.append(None)
         elif is_expr(i) or isinstance(i, (list, tuple)):
@@ -318,7 +326,7 @@ _by_rows("index_fill", _index_put)
 def _slice_scatter(reader, x, src, dim=0, start=None, end=None, step=1):
     extent = shape(x)[dim]
     end = extent if end is None or isinstance(end, int) and end >= 2**63 - 1 else end
-    start, end = (e + extent if isinstance(e, int) and e < 0 else e for e in (start or 0, end))
+    start, end = (e + extent if isinstance(e, int) and e < 0 else bound(e, extent) for e in (0 if start is None else start, end))
     if isinstance(end, int) and is_known(extent):
         end = min(end, extent)
     return relax.op.slice_scatter(x, cast(reader, src, dtype(x)), start, end, step, axis=dim)
