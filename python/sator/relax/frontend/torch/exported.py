@@ -1,4 +1,6 @@
 """Programs of torch.export to graphs of the compiler."""
+import functools
+
 from sator import arith, relax, tir
 from sator.error import TVMError
 from sator.relax.frontend.torch import aten
@@ -36,8 +38,14 @@ def _are_equal(extents, others):
     return len(extents) == len(others) and all(analyzer.can_prove(a == b) for a, b in zip(extents, others))
 
 
+# What stands in the texts of torch's extents beside the operators of Python.
+_OF_SYMPY = {"Mod": lambda a, b: a % b, "PythonMod": lambda a, b: a % b, "FloorDiv": lambda a, b: a // b, "CleanDiv": lambda a, b: a // b,
+             "Max": lambda *values: functools.reduce(tir.max, values), "Min": lambda *values: functools.reduce(tir.min, values)}
+
+
 def _value_of(extent, sizes):
-    return eval(str(extent), {"__builtins__": {}}, sizes)  # the text of an expression of sympy's, over these names
+    """Errors: NameError for a function or a symbol that is not known."""
+    return eval(str(extent), {"__builtins__": {}, **_OF_SYMPY}, sizes)  # the text of an expression of sympy's, over these names
 
 
 class _Program(Reader):
@@ -65,7 +73,10 @@ class _Program(Reader):
     def _as_said(self, value, said):
         if not is_expr(value) or not isinstance(value.struct_info, relax.TensorStructInfo) or not hasattr(said, "shape"):
             return value
-        wanted = [self._size(d) for d in said.shape]
+        try:
+            wanted = [self._size(d) for d in said.shape]
+        except NameError:  # a size that no input has
+            return value
         known = value.struct_info.shape.values if value.struct_info.shape is not None else None
         if all(isinstance(d, int) for d in said.shape) or known is not None and _are_equal(known, wanted):
             return value
