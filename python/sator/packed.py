@@ -112,7 +112,7 @@ class _Replacer:
                 kinds.append(("float", -1))
                 words.append(tir.reinterpret("int64", tir.Cast("float64", arg)))
             else:
-                raise ValueError(f"call_packed({name!r}): the argument {arg}\n  needs: buffers, numbers and constants\n  hint:  pass a buffer of one element")
+                raise ValueError(f"call_packed({name!r}): the argument {arg}\n  needs: buffers, numbers and constants\n  hint:  pass the buffer itself, where it is its pointer")
         if len(words) > _core.most_kernel_words:
             raise ValueError(f"call_packed({name!r}): its arguments take {len(words)} words, two and one per dimension of a tensor, one of a number\n"
                              f"  needs: at most {_core.most_kernel_words}\n  hint:  make it several calls")

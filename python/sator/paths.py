@@ -120,6 +120,9 @@ class _Deep(types.ModuleType):
         return value
 
     def __dir__(self):
+        return dir(_holder(self.__name__.removeprefix("sator.")))
+
+    def __dir__(self):
         return [name for name in dir(_holder(self.__name__.removeprefix("sator."))) if not name.startswith("__")]
 
 

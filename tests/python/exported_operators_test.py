@@ -192,6 +192,17 @@ class Operators(ProgramTest):
         with self.assertRaisesRegex(sator.TVMError, r"a dimension of s1\*s2 elements, where no other has s1 or s2"):
             from_exported_program(exported({"x": ((Extent("s1*s2", "s1", "s2"),), "float32")}, [("y", "relu.default", ("x",))], ["y"]))
 
+    def test_losses_reduce_as_a_number_says(self):
+        rng = np.random.default_rng(6)
+        x, y, classes = rng.standard_normal((3, 4), "float32"), rng.standard_normal((3, 4), "float32"), np.array([2, 0, 3])
+        likelihood = x - np.log(np.exp(x).sum(1, keepdims=True))
+        each = -likelihood[np.arange(3), classes]
+        self.check({"x": x, "y": y, "classes": classes},
+                   [("mean", "mse_loss.default", ("x", "y")), ("total", "mse_loss.default", ("x", "y", 2)), ("apart", "l1_loss.default", ("x", "y", 0)),
+                    ("entropy", "cross_entropy_loss.default", ("x", "classes", None, 2)), ("entropies", "cross_entropy_loss.default", ("x", "classes", None, 0)),
+                    ("logs", "log_softmax.int", ("x", 1)), ("nll", "nll_loss_nd.default", ("logs", "classes"))],
+                   {"mean": ((x - y) ** 2).mean(), "total": ((x - y) ** 2).sum(), "apart": abs(x - y), "entropy": each.sum(), "entropies": each, "nll": each.mean()})
+
     def test_parts_by_symbolic_sizes(self):
         """Slices that begin, and parts that end, where sizes say; a table cut to min(64, s) rows has s, as the program says."""
         rows = [("n", "sym_size.int", ("x", 0)), ("less", operator.sub, ("n", 1)), ("back", operator.neg, ("n",)), ("whole", "cat.default", (["x", "y"],)),

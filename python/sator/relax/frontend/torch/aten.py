@@ -129,6 +129,36 @@ def _scalar_tensor(reader, value, dtype=None, **_options):
     return FUNCTIONS["full"](reader, [], value, dtype or "float32")
 
 
+# Losses, whose reduction is a number.
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+@operator("cross_entropy_loss")
+def _cross_entropy(reader, preds, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0):
+    return activations.cross_entropy(reader, preds, target, weight, None, ignore_index, None, _REDUCTIONS[reduction], label_smoothing)
+
+
+@operator("nll_loss", "nll_loss2d", "nll_loss_nd")
+def _nll_loss(reader, preds, target, weight=None, reduction=1, ignore_index=-100):
+    return activations.nll_loss(reader, preds, target, weight, None, ignore_index, None, _REDUCTIONS[reduction])
+
+
+@operator("nll_loss_forward", "nll_loss2d_forward")
+def _nll_loss_forward(reader, *arguments):
+    return reader.emit(_nll_loss(reader, *arguments)), Unknown("the sum of weights that nll_loss gives has no value")
+
+
+@operator("mse_loss")
+def _mse_loss(reader, x, target, reduction=1):
+    return activations.mse_loss(reader, x, target, reduction=_REDUCTIONS[reduction])
+
+
+@operator("l1_loss")
+def _l1_loss(reader, x, target, reduction=1):
+    return activations.l1_loss(reader, x, target, reduction=_REDUCTIONS[reduction])
+
+
 # Layers of networks.
 
 
