@@ -70,11 +70,15 @@ RExpr build_masked_fill(const OpDef& op, BoundArgs args) {
 
 /// The value where the mask is true, else x.
 Tensor compute_masked_fill(const TeInputs& in) {
-  const Tensor &x = in.tensor(0), &mask = in.tensor(1);
-  const std::vector<Expr> shape = broadcast_shape(x.shape(), mask.shape());
+  // Each may be a constant of rank 0.
+  auto shape_of = [&](size_t k) { return in.is_tensor(k) ? in.tensor(k).shape() : std::vector<Expr>(); };
+  const std::vector<Expr> shape = broadcast_shape(shape_of(0), shape_of(1));
   return te::compute({.name = "T_masked_fill"}, shape, [&](const Indices& i) {
-    const Expr value = in.is_tensor(2) ? in.tensor(2)({}) : in.scalar(2);
-    return select(mask(broadcast_index(i, mask, shape)), cast_to(x.dtype(), value), x(broadcast_index(i, x, shape)));
+    auto at = [&](size_t k) {
+      return in.is_tensor(k) ? in.tensor(k)(broadcast_index(i, in.tensor(k), shape)) : in.scalar(k);
+    };
+    const Expr x = at(0), mask = at(1);
+    return select(mask, cast_to(x->dtype, at(2)), x);
   });
 }
 
