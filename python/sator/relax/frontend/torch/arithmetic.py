@@ -122,7 +122,7 @@ def _binary(name, python=None):
     return convert
 
 
-def _linear(name, of_bools, python):
+def _sum_or_product(name, of_bools, python):
     """Sums and products, of which torch takes truth values too."""
     def convert(reader, a, b, alpha=1, **_options):
         if not is_expr(a) and not is_expr(b):
@@ -139,7 +139,7 @@ def _linear(name, of_bools, python):
 
 for _name, _ours, _of_bools, _python in (("add", "add", "logical_or", lambda a, b: a + b), ("sub", "subtract", None, lambda a, b: a - b),
                                          ("mul", "multiply", "logical_and", lambda a, b: a * b)):
-    converter(_name)(_linear(_ours, _of_bools, _python))
+    converter(_name)(_sum_or_product(_ours, _of_bools, _python))
 
 
 for _name, _ours, _python in (
