@@ -245,25 +245,28 @@ class Maker {
   const QuantizedMatrix& quantized(const ParamSpec& spec) {
     // One weight at a time is kept: its parts follow each other.
     if (quantized_source_ && *quantized_source_ == spec.source.tensors) return quantized_;
+    quantized_source_.reset();
+    quantized_ = codes_of(spec);
+    require_finite(quantized_, spec.source.tensors.front());
     quantized_source_ = spec.source.tensors;
+    return quantized_;
+  }
+
+  QuantizedMatrix codes_of(const ParamSpec& spec) {
     if (are_stored_so(spec)) {
       std::vector<QuantizedMatrix> all;
       for (const std::string& name : spec.source.tensors) {
         all.push_back(checkpoint_.get(name).codes());
         if (spec.source.rows.groups > 0) all.back() = with_rows(all.back(), spec.source.rows.stored_rows());
       }
-      quantized_ = all.size() == 1 ? std::move(all.front()) : stacked(all, spec.source.experts);
-      return quantized_;
+      return all.size() == 1 ? std::move(all.front()) : stacked(all, spec.source.experts);
     }
-    if (spec.source.experts == 0) {
-      quantized_ = are_separate(spec) ? quantized_by_rows(spec) : quantized_of(spec, load(spec.source));
-      return quantized_;
-    }
+    if (spec.source.experts == 0)
+      return are_separate(spec) ? quantized_by_rows(spec) : quantized_of(spec, load(spec.source));
     // An expert's matrix is quantized by itself, whatever shares a scale in it.
     std::vector<QuantizedMatrix> all;
     each_expert(spec.source, [&](Matrix m) { all.push_back(quantized_of(spec, std::move(m))); });
-    quantized_ = stacked(all, spec.source.experts);
-    return quantized_;
+    return stacked(all, spec.source.experts);
   }
 
   /// Whether a tensor's rows are used as they stand.

@@ -58,6 +58,8 @@ struct Extremes {
   float largest() const { return std::max(-lo, hi); }
 };
 
+constexpr float kLargestFloat16 = 65504;
+
 /// The nearest integer, ties to even, of |v| < 2^22: beyond 2^23 floats are integers.
 float nearest(float v) { return (v + 12582912.f) - 12582912.f; }
 
@@ -244,6 +246,21 @@ std::vector<float> dequantize(const QuantizedMatrix& q) {
     }
   }
   return w;
+}
+
+void require_finite(const QuantizedMatrix& q, const std::string& name) {
+  if (!rounds_to_float16(q.format)) return;
+  const float code = static_cast<float>(1 << q.format.bits), limit = kLargestFloat16 / code;
+  const std::vector<float> scales = to_f32(q[ParamPart::scale]);
+  // No code of such scales can reach the end.
+  if (std::ranges::all_of(scales, [&](float s) { return std::abs(s) <= limit; })) return;
+  const std::vector<float> values = dequantize(q);
+  const auto bad = std::ranges::find_if(values, [](float v) { return !std::isfinite(v); });
+  if (bad == values.end()) return;
+  const int64_t at = bad - values.begin();
+  fail({.what = text(name, ": the value of the code at row ", at / q.cols, ", column ", at % q.cols, " is ", *bad),
+        .needs = "scales whose products with codes fit float16, to which they are rounded",
+        .hint = "check the scales; they may be damaged, or of another format"});
 }
 
 std::vector<float> to_f32(std::span<const std::byte> bytes, DType dtype) {

@@ -64,6 +64,13 @@ QuantizedMatrix quantize(std::span<const float> w, int64_t rows, int64_t cols, c
 /// w' of every code, row-major f32.
 std::vector<float> dequantize(const QuantizedMatrix& q);
 
+/// Whether the values that codes stand for are rounded to float16, as MLC-LLM rounds them.
+inline bool rounds_to_float16(const IntegerFormat& f) { return f.mlc && f.scale_dtype == f16; }
+
+/// Errors: a value that is rounded to float16 is not finite there. Programs count on it (passes::kFiniteCasts).
+///   name   of the weight
+void require_finite(const QuantizedMatrix& q, const std::string& name);
+
 /// Code j of a packed row.
 inline uint32_t code_at(const uint32_t* row, int64_t j, int bits) {
   int64_t bit = j * bits;

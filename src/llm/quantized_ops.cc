@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "llm/quantize.h"
+#include "passes/lower/lower.h"
 #include "passes/op_pattern.h"
 #include "tir/te.h"
 
@@ -126,7 +127,11 @@ tir::PrimFuncRef dequantize_function(const IntegerFormat& f, int64_t rows, int64
     return cast_to(f32, cast_to(factors, value));
   });
   args.push_back(w);
-  return finished(args, kDequantize);
+  tir::PrimFuncRef function = finished(args, kDequantize);
+  if (!with_scale || !rounds_to_float16(f)) return function;
+  Attrs attrs = function->attrs;
+  attrs[passes::kFiniteCasts] = int_imm(1, i64);  // require_finite() has seen to it
+  return with(function, &tir::PrimFunc::attrs, std::move(attrs));
 }
 
 tir::PrimFuncRef unpack_function(const IntegerFormat& f, int64_t rows, int64_t cols) {

@@ -4,6 +4,7 @@
 #include "passes/dead_code_elimination.h"
 #include "passes/fuse_ops.h"
 #include "passes/graph/graph.h"
+#include "passes/lower/lower.h"
 #include "relax/bind.h"
 #include "relax/outline.h"
 #include "relax/rebind.h"
@@ -18,6 +19,12 @@ namespace {
 
 /// The tensors of a value, tuples opened: buffers of the function that is being built.
 using Buffers = std::vector<BufferRef>;
+
+bool casts_to_float16(const tir::PrimFunc& f) {
+  bool found = false;
+  walk(f.body, [&](const Cast& c) { found |= c.dtype.with_lanes(1) == f16; });
+  return found;
+}
 
 class TirFuser {
  public:
@@ -63,6 +70,7 @@ class TirFuser {
     }
     attrs["tir.noalias"] = bool_imm(true);
     attrs.erase("op_pattern");
+    if (has_finite_casts_ && !has_other_casts_) attrs[kFiniteCasts] = int_imm(1, i64);
     tir::PrimFuncRef f =
         make<tir::PrimFunc>(params_,
                             buffer_map_,
@@ -303,6 +311,10 @@ class TirFuser {
     const GlobalVar* gv = call.args[0].as<GlobalVar>();
     Ref<const tir::PrimFunc> callee = cast<tir::PrimFunc>(module_->functions.at(gv->name));
     by_schedule_ |= callee->by_schedule;
+    if (callee->attrs.contains(kFiniteCasts))
+      has_finite_casts_ = true;
+    else
+      has_other_casts_ |= casts_to_float16(*callee);
     Buffers actual;
     for (const RExpr& arg : call_tir_inputs(call)) {
       Buffers part = buffers_of(arg);
@@ -385,7 +397,9 @@ class TirFuser {
   std::vector<std::optional<std::set<int>>> used_;
   std::vector<BufferRef> overwritten_;
   std::vector<int64_t> in_place_;
-  bool by_schedule_ = false;  ///< one of the functions was rewritten by a schedule
+  bool by_schedule_ = false;       ///< one of the functions was rewritten by a schedule
+  bool has_finite_casts_ = false;  ///< one promises kFiniteCasts
+  bool has_other_casts_ = false;   ///< one casts to float16 and does not
   std::map<std::string, int64_t> block_names_;
 };
 

@@ -310,6 +310,26 @@ TEST(Quantize, AWeightThatIsNotANumberIsNamed) {
   }
 }
 
+TEST(Quantize, ACodeWhoseValueFloat16CannotHoldIsNamed) {
+  std::vector<float> w(64, 1.f);
+  QuantizedMatrix q = quantize(w, 2, 32, *parse_scheme("q4f16_1").linear);
+  EXPECT_NO_THROW(require_finite(q, "w"));
+  // Of codes 14, which stand for 7.
+  auto* scale = q.parts.at(ParamPart::scale)->data_as<uint16_t>();
+  scale[1] = f32_to_f16(9352);
+  EXPECT_NO_THROW(require_finite(q, "w"));  // 65464
+  for (float s : {9368.f, INFINITY, NAN}) {
+    scale[1] = f32_to_f16(s);
+    try {
+      require_finite(q, "w");
+      ADD_FAILURE() << s;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("w: the value of the code at row 1, column 0"), std::string::npos)
+          << e.what();
+    }
+  }
+}
+
 // Large matrices are read and quantized some rows at a time: the codes are those of the whole.
 TEST(Quantize, ByBlocksOfRowsAsByTheWhole) {
   constexpr int64_t kRows = 2100, kCols = 2048;  // more than four million

@@ -65,8 +65,9 @@ struct Emit {
   llvm::Value* mask = nullptr;                             ///< the lanes that run; null: all
   bool in_index = false;                                   ///< index arithmetic does not wrap
   std::unordered_set<const Var*> data;                     ///< variables that name what memory holds
-  bool trusts_indices = false;  ///< indices from memory are the runtime's own: their arithmetic does not wrap
-  std::vector<Expr> loaded;     ///< elements that were loaded by conditions around the present place
+  bool trusts_indices = false;    ///< indices from memory are the runtime's own: their arithmetic does not wrap
+  bool casts_are_finite = false;  ///< what is cast to float16 is finite there
+  std::vector<Expr> loaded;       ///< elements that were loaded by conditions around the present place
 
   Emit(llvm::Module& module, const target::CpuLevel& level, AliasScopes& aliases)
       : module(module), llvm(module.getContext()), level(level), aliases(aliases), b(module.getContext()) {}
@@ -99,6 +100,7 @@ llvm::Value* wide_index_of(Emit& e, const Expr& expr);
 // arithmetic.cc
 llvm::Value* emit_add(Emit& e, const Add& n);
 llvm::Value* emit_sub(Emit& e, const Sub& n);
+llvm::Value* emit_cast(Emit& e, const Cast& n);
 llvm::Value* emit_mul(Emit& e, const Mul& n);
 llvm::Value* emit_division(Emit& e, const Expr& a, const Expr& b, bool floor, bool remainder);
 llvm::Value* emit_compare(Emit& e, const Expr& a, const Expr& b, llvm::CmpInst::Predicate for_signed,

@@ -240,7 +240,7 @@ llvm::Value* value_of(Emit& e, const Expr& expr) {
         llvm::Value* yes = value_of(e, n.true_value);
         return e.b.CreateSelect(condition, yes, value_of(e, n.false_value));
       },
-      [&](const Cast& n) -> llvm::Value* { return convert(e, value_of(e, n.value), n.value->dtype, n.dtype); },
+      [&](const Cast& n) -> llvm::Value* { return emit_cast(e, n); },
       [&](const BufferLoad& n) -> llvm::Value* { return emit_load(e, n); },
       [&](const Call& n) -> llvm::Value* { return emit_call(e, n); },
       [&](const Let& n) -> llvm::Value* {

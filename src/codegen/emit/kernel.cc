@@ -83,6 +83,7 @@ void emit_kernel(llvm::Module& module, const tir::PrimFunc& func, const std::str
     if (v->is_size) e.b.CreateAssumption(e.b.CreateICmpSGE(e.values[v.get()], integer(e, 0, v->dtype)));
   }
   e.trusts_indices = func.attrs.count(passes::kTrustedIndices) != 0;
+  e.casts_are_finite = func.attrs.count(passes::kFiniteCasts) != 0;
   for (const VarRef& v : arguments.offsets) e.values[v.get()] = integer(e, 0, v->dtype);
   for (const auto& [v, stride] : arguments.strides) e.values[v.get()] = value_of(e, stride);
   run(e, func.body);

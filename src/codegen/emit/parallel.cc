@@ -63,6 +63,7 @@ void emit_parallel(Emit& e, const tir::For& loop) {
   inner.streaming = e.streaming;
   inner.data = e.data;
   inner.trusts_indices = e.trusts_indices;
+  inner.casts_are_finite = e.casts_are_finite;
   inner.b.SetInsertPoint(llvm::BasicBlock::Create(e.llvm, "entry", chunk));
   llvm::Value* first = nullptr;
   for (size_t i = 0; i < captured.size(); ++i) {

@@ -15,6 +15,9 @@ namespace sator::passes {
 /// tables of the KV cache), or it looks at them itself.
 inline constexpr const char* kTrustedIndices = "sator.trusted_indices";
 
+/// A function's promise that whatever it casts to float16 is finite there. What fuses functions keeps it where all of them give it.
+inline constexpr const char* kFiniteCasts = "sator.finite_casts";
+
 /// Attribute of a function that returned a number before ReturnByStore: the number's dtype. Its last parameter is the result.
 inline constexpr const char* kReturnsByStore = "sator.returns_by_store";
 
