@@ -38,12 +38,21 @@ Tile tile_of_many(const target::CpuLevel& level, std::optional<int64_t> columns,
   return {level.vector_registers * 3 / 4 / (width / lanes) / sums, width};
 }
 
-/// One row alone has few sums; it takes as many columns as keep the multipliers busy: eight vectors. With sums of groups it takes
+/// How many buffers a product reads beside its left operand and the sums: codes and their scales are two.
+int64_t weight_streams(Schedule& s, const BlockHandle& product) {
+  const Block& block = s.get(product);
+  int64_t streams = -1;
+  for (const BufferRegionRef& read : block.reads) streams += read->buffer != block.writes[0]->buffer;
+  return streams;
+}
+
+/// One row alone has few sums; it takes as many columns as keep the multipliers busy: eight vectors. Where weights have scales it takes
 /// one panel: codes and scales of several at once are more streams than memory is read in at full speed (Zen 5, a Llama of
-/// 1.24 B parameters in int4: 56 tokens/s with two panels, 60 with one).
-Tile tile_of_one(std::optional<int64_t> columns, int64_t lanes, int64_t sums) {
+/// 1.24 B parameters in int4: 56 tokens/s with two panels, 60 with one; Zen 4, GPT-2 124M in q4f16_1: 220 with four, 233 with two,
+/// 256 with one).
+Tile tile_of_one(std::optional<int64_t> columns, int64_t lanes, bool has_scales) {
   int64_t width = kPanel;
-  if (sums > 1) return {1, width};
+  if (has_scales) return {1, width};
   for (int64_t w = 8 * lanes; columns && w > kPanel; w /= 2) {
     if (*columns % w == 0 && *columns / w >= 2) return {1, w};
   }
@@ -58,8 +67,8 @@ Tile tile_of_few(const target::CpuLevel& level, int64_t lanes, int64_t sums) {
 
 /// For so many rows; `lanes` and `sums` as in tile_of_many.
 Tile tile_of(const target::CpuLevel& level, std::optional<int64_t> rows, std::optional<int64_t> columns, int64_t lanes,
-             int64_t sums) {
-  return rows == 1       ? tile_of_one(columns, lanes, sums)
+             int64_t sums, bool has_scales) {
+  return rows == 1       ? tile_of_one(columns, lanes, has_scales)
          : are_few(rows) ? tile_of_few(level, lanes, sums)
                          : tile_of_many(level, columns, lanes, sums);
 }
@@ -251,7 +260,7 @@ void schedule_deep_product(Schedule& s, const BlockHandle& block, const target::
   BlockHandle last = block_that_stores(s, block, 2);
   std::vector<Loop> loops = get_loops(s, block);
   Loop i = loops[0], j = loops[1], k = loops[2];
-  Tile tile = tile_of(level, rows, as_int(s.get(j).extent), lanes_of_sums(s, block, level), 1);
+  Tile tile = tile_of(level, rows, as_int(s.get(j).extent), lanes_of_sums(s, block, level), 1, false);
   const int64_t vector = std::min(tile.columns, kPanel), group = std::max(tile.columns, kPanel);
   std::vector<Loop> js = schedule::split(
       s,
@@ -311,7 +320,8 @@ void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::
   Loop i = loops[0], j = loops[1], k = loops[2];
   auto rows = most_rows(s, block), columns = as_int(s.get(j).extent);
   const int64_t sums = plan.partial ? 2 : 1;
-  const Tile tile = tile_of(level, rows, columns, lanes_of_sums(s, block, level), sums);
+  const bool has_scales = sums > 1 || weight_streams(s, block) > 1;
+  const Tile tile = tile_of(level, rows, columns, lanes_of_sums(s, block, level), sums, has_scales);
   const int64_t vector = std::min(tile.columns, kPanel), group = std::max(tile.columns, kPanel);
 
   // Groups of panels, the tile's share of a group, vectors of a tile, lanes.
