@@ -67,9 +67,11 @@ ROWS = {
                                    config_groups={"group_0": {"targets": ["Linear"], "weights": {
                                        "num_bits": 4, "type": "int", "symmetric": False, "strategy": "group",
                                        "group_size": GROUP, "actorder": "group"}}}), False),
+    "gptq-gpt2": gptq(4, sym=False, act_order=True),
 }
 # Models of rows that are no Llama.
-MODELS = {"mxfp4": ("gpt_oss", dict(num_local_experts=3, num_experts_per_tok=2, sliding_window=6))}
+MODELS = {"mxfp4": ("gpt_oss", dict(num_local_experts=3, num_experts_per_tok=2, sliding_window=6)),
+          "gptq-gpt2": ("gpt2", dict(n_inner=96, intermediate_size=None, num_key_value_heads=None, head_dim=None))}
 
 
 def pack(codes, bits):
@@ -185,12 +187,13 @@ def write(folder, config, detail, seed):
             tensors[name + "_blocks"], tensors[name + "_scales"] = (
                 torch.from_numpy(np.ascontiguousarray(part)) for part in (blocks, scales))
             continue
-        if "_proj" not in name or config["quant_method"] == "mxfp4":
+        is_conv = ".c_" in name and p.dim() == 2  # GPT-2's Conv1D holds [in, out]; codes lie as any layer's
+        if not (is_conv or "_proj" in name) or config["quant_method"] == "mxfp4" or p.dim() != 2:
             p.data = p.data.half().float()
             tensors[name] = p.data.half().contiguous()
             continue
-        parts, values = tensors_of(name, config, detail, p.data.numpy(), generator)
-        p.data = torch.from_numpy(np.ascontiguousarray(values, np.float32))
+        parts, values = tensors_of(name, config, detail, p.data.numpy().T if is_conv else p.data.numpy(), generator)
+        p.data = torch.from_numpy(np.ascontiguousarray(values.T if is_conv else values, np.float32))
         for part, value in parts.items():
             is_ready = isinstance(value, torch.Tensor)
             tensors[name.removesuffix("weight") + part] = value if is_ready else torch.from_numpy(np.ascontiguousarray(value))

@@ -202,6 +202,8 @@ void read_keys(const ArchitectureKeys& keys, Json& config) {
     else if (key.required)
       keys.fail_missing(key.gguf);
   }
+  // Converters write 0 for a model without a window (Phi-4).
+  if (config.value("sliding_window", Json()) == 0) config.erase("sliding_window");
   // llama.cpp takes a model for none without its norms' epsilon, and rotates by 10000 where no base is given.
   const bool has_own_norm = std::ranges::count(row.keys, kGgufLayerNormEpsilon, &GgufKey::gguf) > 0;
   const std::string_view epsilon = has_own_norm ? kGgufLayerNormEpsilon : kGgufRmsNormEpsilon;

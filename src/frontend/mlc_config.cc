@@ -115,9 +115,9 @@ Json mlc_chat_config(const fs::path& folder, const MlcConfigOptions& options,
   const fs::path file = folder / "config.json";
   Json model = config_of_text_part(parse_json(read_regular_file(file), file.string()), file.string());
   const int64_t context = options.context_window_size.value_or(config.max_positions);
-  if (context < 1 || context > config.max_positions)
+  if (context < 1 || context > config.longest_context())
     fail({.what = text("a context window of ", context, " tokens is asked for"),
-          .needs = text("1 to ", config.max_positions, " tokens, the positions that the model was trained on"),
+          .needs = text("1 to ", config.longest_context(), " tokens, the positions that the model was made for"),
           .hint = "leave --context-window-size out"});
   const int64_t chunk = options.prefill_chunk_size.value_or(std::min(context, kLargestChunk));
   if (chunk < 1 || chunk > context)

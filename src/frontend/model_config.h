@@ -44,6 +44,12 @@ struct RopeScaling {
   bool operator==(const RopeScaling&) const = default;
 };
 
+inline constexpr int64_t kMaxPositions = int64_t{1} << 28;
+/// So many positions times a factor.
+inline int64_t stretched(int64_t positions, double factor) {
+  return static_cast<int64_t>(std::min(static_cast<double>(positions) * factor, static_cast<double>(kMaxPositions)));
+}
+
 /// Rotary embedding of the first `dims` elements of each head; element j is paired with j + dims / 2, or, interleaved,
 /// element 2 j with 2 j + 1.
 struct Rope {
@@ -210,7 +216,7 @@ struct StoredQuantization {
 struct ModelConfig {
   std::string model_type;  // as the file spells it
   int64_t vocab_size = 0;
-  int64_t max_positions = 0;  // the longest context
+  int64_t max_positions = 0;  // the longest context, unless a longer one is asked for
   bool tie_word_embeddings = false;
   std::vector<int64_t> eos_token_ids;  // none, one or several; may lie outside the vocabulary
   std::optional<int64_t> bos_token_id;
@@ -232,6 +238,12 @@ struct ModelConfig {
 
   /// Elements of an embedding, and of what the head sees.
   int64_t embedding_width() const { return embedding_size > 0 ? embedding_size : hidden_size; }
+  /// The most positions that may be asked for. Files differ in whether max_positions are those before a rotary embedding is stretched.
+  int64_t longest_context() const {
+    const RopeScaling s = attention.rope ? attention.rope->scaling : RopeScaling();
+    const bool is_told = s.kind == RopeScaling::Kind::linear || s.kind == RopeScaling::Kind::dynamic;
+    return is_told ? std::max(max_positions, stretched(max_positions, s.factor)) : max_positions;
+  }
   bool has_experts(int64_t layer) const {
     return experts.count > 0 && std::ranges::find(experts.dense_layers, layer) == experts.dense_layers.end();
   }

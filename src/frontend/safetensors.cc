@@ -255,11 +255,16 @@ SafeTensors SafeTensors::open_folder(const fs::path& folder) {
   return result;
 }
 
-SafeTensors SafeTensors::of_text_part() const {
+std::string name_in_text_part(std::string_view name) {
   // The names that Transformers 4 wrote and 5 writes.
-  constexpr std::pair<std::string_view, std::string_view> kText[] = {{"language_model.model.", "model."},
-                                                                     {"language_model.lm_head.", "lm_head."},
-                                                                     {"model.language_model.", "model."}};
+  constexpr std::pair<std::string_view, std::string_view> kText[] = {
+      {"language_model.model.", "model."}, {"language_model.lm_head", "lm_head"}, {"model.language_model.", "model."}};
+  for (const auto& [theirs, own] : kText)
+    if (name.starts_with(theirs)) return text(own, name.substr(theirs.size()));
+  return std::string(name);
+}
+
+SafeTensors SafeTensors::of_text_part() const {
   constexpr std::string_view kPictures[] = {
       "vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector."};
   auto starts = [](std::string_view name) {
@@ -274,11 +279,7 @@ SafeTensors SafeTensors::of_text_part() const {
   out.files_ = files_;
   for (SafeTensor tensor : tensors_) {
     if (std::ranges::any_of(kPictures, starts(tensor.name))) continue;
-    for (const auto& [theirs, own] : kText)
-      if (tensor.name.starts_with(theirs)) {
-        tensor.name = text(own, tensor.name.substr(theirs.size()));
-        break;
-      }
+    tensor.name = name_in_text_part(tensor.name);
     out.tensors_.push_back(std::move(tensor));
   }
   out.index_names();

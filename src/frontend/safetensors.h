@@ -79,6 +79,9 @@ class SafeTensors {
   std::vector<Ref<MappedFile>> files_;
 };
 
+/// What a model's text part calls the tensor or layer that a model of texts and pictures calls so; other names as they are.
+std::string name_in_text_part(std::string_view name);
+
 /// Writes tensors in the order given; the header is padded with spaces so that the first tensor's bytes are
 /// 8-aligned. Readers see the old file or the whole new one. Errors: a tensor's bytes disagree with dtype and
 /// shape; a dtype that the format lacks; a name given twice; the file cannot be written.

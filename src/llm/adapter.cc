@@ -119,12 +119,12 @@ std::optional<int64_t> block_of(const JsonAt& config, const std::string& layer) 
 }
 
 /// Why PEFT would give the layer no factors; nothing if it would. Source: PEFT's check_target_module_exists.
-std::optional<std::string> why_untargeted(const JsonAt& config, const std::string& layer, const std::string& head) {
+std::optional<std::string> why_untargeted(const JsonAt& config, const std::string& layer, bool is_head) {
   if (auto at = config.find("exclude_modules"); at && names_layer(*at, layer)) return "exclude_modules leaves it out";
   const auto targets = config.find("target_modules");
   if (!targets) return {};
   if (targets->is_string() && lower_case(targets->string()) == "all-linear") {
-    if (layer == head) return "all-linear is all linear layers but the head";
+    if (is_head) return "all-linear is all linear layers but the head";
     return {};
   }
   if (!names_layer(*targets, layer)) return "target_modules does not name it";
@@ -157,14 +157,20 @@ Adapter Adapter::open(const fs::path& folder) {
     std::string name = t.name;
     if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
     if (constexpr std::string_view kCopy = ".base_layer.weight"; name.ends_with(kCopy) && is_storage_dtype(t.dtype)) {
-      out.copies_.emplace(name.substr(0, name.size() - kCopy.size()), &t);
+      out.copies_.emplace(name_in_text_part(name.substr(0, name.size() - kCopy.size())), &t);
       continue;
     }
     const bool is_a = name.ends_with(kA);
     if ((!is_a && !name.ends_with(kB)) || t.shape.size() != 2 || !is_storage_dtype(t.dtype))
       fail({.what = text((folder / kWeights).string(), ": tensor ", t.name, " is no factor of a linear layer"),
             .needs = "matrices of floats called LAYER.lora_A.weight and LAYER.lora_B.weight"});
-    Pair& pair = out.layers_[name.substr(0, name.size() - kA.size())];
+    const std::string given = name.substr(0, name.size() - kA.size());
+    Pair& pair = out.layers_[name_in_text_part(given)];
+    if (!pair.given.empty() && pair.given != given)
+      fail({.what = text(
+                (folder / kWeights).string(), " has factors of ", pair.given, " and of ", given, ", the same layer"),
+            .needs = "two factors of each layer, under one name"});
+    pair.given = given;
     (is_a ? pair.a : pair.b) = &t;
   }
   if (out.layers_.empty())
@@ -189,8 +195,8 @@ std::vector<fs::path> Adapter::paths() const { return {folder_ / kConfig, folder
 void Adapter::add_to(Checkpoint& checkpoint, const TensorNames& names) const {
   const JsonAt config(*config_, (folder_ / kConfig).string());
   for (const auto& [layer, pair] : layers_) {
-    if (const std::optional<std::string> why = why_untargeted(config, layer, names.head))
-      fail({.what = text((folder_ / kWeights).string(), " holds factors of ", layer, ", and ", *why),
+    if (const std::optional<std::string> why = why_untargeted(config, pair.given, layer == names.head))
+      fail({.what = text((folder_ / kWeights).string(), " holds factors of ", pair.given, ", and ", *why),
             .needs = text("factors of the layers that ", kConfig, " gives them: PEFT leaves the others out"),
             .hint = "add the layer there if it was trained; else take its factors out of the file"});
     const std::string name = layer + ".weight";
@@ -198,6 +204,11 @@ void Adapter::add_to(Checkpoint& checkpoint, const TensorNames& names) const {
       fail({.what = text("the adapter changes ", layer, ", which is this model's embedding too"),
             .needs = "an adapter of other layers: the embedding would change with it",
             .hint = "store the head apart from the embedding in the checkpoint, with tie_word_embeddings: false"});
+    if (!checkpoint.find(name) && layer.ends_with(".kv_b_proj"))
+      fail({.what =
+                text("the adapter changes ", layer, ", which latent attention takes apart into a matrix for each head"),
+            .needs = "an adapter that leaves it as it is",
+            .hint = "merge the adapter into the model with PEFT's merge_and_unload, and give that folder"});
     const StoredWeight& w = checkpoint.get(name);
     if (w.format)
       fail({.what = text("the adapter changes ", name, ", of which the checkpoint holds codes"),

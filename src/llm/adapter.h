@@ -24,6 +24,7 @@ class Adapter {
 
  private:
   struct Pair {
+    std::string given;  ///< what the adapter calls the layer, for a model of text and pictures
     const SafeTensor *a = nullptr, *b = nullptr;  ///< [r, in], [out, r]
   };
   fs::path folder_;

@@ -229,12 +229,12 @@ LibraryFacts facts_of(const fs::path& library, const Scheme& scheme) {
 
 /// Errors: the library holds more positions than the model has.
 void require_context(const LibraryFacts& facts, const OpenOptions& options, const ModelConfig& config) {
-  if (facts.limits.context_window <= config.max_positions) return;
+  if (facts.limits.context_window <= config.longest_context()) return;
   fail({.what = text(options.model_lib.string(),
                      " was compiled for another model: context_window_size: library ",
                      facts.limits.context_window,
                      ", model at most ",
-                     config.max_positions),
+                     config.longest_context()),
         .needs = "a library of this very model",
         .hint = "compile it again from this folder"});
 }

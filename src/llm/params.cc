@@ -77,7 +77,8 @@ Extents extents_of(const WeightSource& source, const Checkpoint& checkpoint) {
             .hint = "check that weights and config.json belong together"});
     Extents own{t.shape.front(), t.shape.back(), t.shape.size() == 1};
     if (own.is_vector) own.rows = 1;
-    if (source.transposed && !own.is_vector) std::swap(own.rows, own.cols);
+    // Codes stand [out, in] in every file.
+    if (source.transposed && !own.is_vector && !t.format) std::swap(own.rows, own.cols);
     if (&name == &source.tensors.front()) {
       all = own;
     } else if (own.is_vector != all.is_vector || (!own.is_vector && own.cols != all.cols)) {
@@ -342,7 +343,7 @@ class Maker {
     for (const std::string& name : source.tensors) {
       const StoredWeight& t = checkpoint_.get(name);
       const std::vector<float> values = values_of(t);
-      if (!source.transposed || t.shape.size() != 2) {
+      if (!source.transposed || t.format || t.shape.size() != 2) {
         all.values.insert(all.values.end(), values.begin(), values.end());
         continue;
       }

@@ -240,9 +240,9 @@ class ProgramBuilder {
 static ModelLimits limits_of(const ModelConfig& config, const ProgramOptions& options) {
   ModelLimits limits{.context_window = options.context_window.value_or(config.max_positions),
                      .vocab_size = config.vocab_size};
-  if (limits.context_window < 1 || limits.context_window > config.max_positions)
+  if (limits.context_window < 1 || limits.context_window > config.longest_context())
     fail({.what = text("a context window of ", limits.context_window, " tokens is asked for"),
-          .needs = text("1 to ", config.max_positions, " tokens, the positions that the model was trained on"),
+          .needs = text("1 to ", config.longest_context(), " tokens, the positions that the model was made for"),
           .hint = "leave context_window_size out"});
   limits.prefill_chunk = options.prefill_chunk.value_or(std::min(kPrefillChunk, limits.context_window));
   if (limits.prefill_chunk < 1 || limits.prefill_chunk > limits.context_window)

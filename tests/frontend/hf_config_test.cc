@@ -42,6 +42,22 @@ TEST(HfConfig, GemmaScalesEmbeddingsInItsOwnDtype) {
   EXPECT_EQ(read_with(gemma, R"({"torch_dtype":"float16"})").embedding_scale, 55.4375) << "11 bits: steps of 1/32";
 }
 
+// Qwen's cards say to add YaRN and to leave max_position_embeddings; files with linear scaling have it either way.
+TEST(HfConfig, StretchedRotaryEmbeddingsTakeLongerContexts) {
+  auto with = [](const char* scaling) {
+    return read_with(kLlama, text(R"({"max_position_embeddings":32,"rope_scaling":)", scaling, "}").c_str());
+  };
+  const char* yarn = R"({"type":"yarn","factor":4.0,"original_max_position_embeddings":32})";
+  EXPECT_EQ(with(yarn).max_positions, 128);
+  EXPECT_EQ(with(yarn).longest_context(), 128);
+  EXPECT_EQ(with(R"({"type":"yarn","factor":2.0,"original_max_position_embeddings":8})").max_positions, 32);
+  for (const char* told : {R"({"type":"linear","factor":4.0})", R"({"type":"dynamic","factor":4.0})"}) {
+    EXPECT_EQ(with(told).max_positions, 32);
+    EXPECT_EQ(with(told).longest_context(), 128);
+  }
+  EXPECT_EQ(with("null").longest_context(), 32);
+}
+
 TEST(HfConfig, Llama) {
   ModelConfig model = read_with(kLlama, "{}");
   EXPECT_EQ(model.attention.head_dim, 8);

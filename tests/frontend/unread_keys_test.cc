@@ -104,6 +104,18 @@ TEST(UnreadKeys, WhatPublishedFilesSayIsTaken) {
             "");
 }
 
+// transformers 5 writes which layers have a window, and keeps the period in Cohere's words.
+TEST(UnreadKeys, LayerTypesStandBesideThePeriod) {
+  Json config = parse_json(read_file(reference_data("models") / "published/command-r7b/config.json"), "config.json");
+  config.erase("sliding_window_pattern");
+  config["layer_switch"] = 4;
+  config["layer_types"] = Json::array();
+  for (int64_t layer = 0; layer < config["num_hidden_layers"].get<int64_t>(); ++layer)
+    config["layer_types"].push_back(layer % 4 == 3 ? "full_attention" : "sliding_attention");
+  const ModelConfig model = read_with(config.dump().c_str(), "{}");
+  EXPECT_EQ(std::ssize(model.attention.window_layers), model.layers * 3 / 4);
+}
+
 TEST(UnreadKeys, RefusesWhatNobodyReads) {
   struct Case {
     const char *base, *changes, *says;

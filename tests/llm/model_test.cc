@@ -145,19 +145,20 @@ TEST_P(StoredCodes, LogitsOfTransformers) {
   const double bound = 2e-5 * largest_logit(file) + 1e-5;
   const Scheme own = scheme_for(folder, {});
   ASSERT_TRUE(own.stored);
-  // Seven matrices of two layers; of experts two of each, which are three.
-  EXPECT_EQ(own.stored->codes.size(), own.name == "mxfp4" ? 12 : 14);
+  // Seven matrices of two layers, GPT-2's four; of experts two of each, which are three.
+  const size_t matrices = own.name == "mxfp4" ? 12 : GetParam() == std::string("gptq-gpt2") ? 8 : 14;
+  EXPECT_EQ(own.stored->codes.size(), matrices);
   EXPECT_LE(largest_difference(folder, file, true, {}, own), bound);
   // Of each layout one: the values as floats.
   if (const std::string name = GetParam(); name.ends_with("-asym") || name.ends_with("order") || name == "awq-int4" ||
-                                           name == "mxfp4" || name == "fp8-block")
+                                           name == "gptq-gpt2" || name == "mxfp4" || name == "fp8-block")
     EXPECT_LE(largest_difference(folder, file, true, {}, parse_scheme("f32")), bound);
 }
 INSTANTIATE_TEST_SUITE_P(Model, StoredCodes,
                          testing::Values("gptq-int4", "gptq-int4-asym", "gptq-int4-v2", "gptq-int4-v2-unsaid",
                                          "gptq-int4-act-order", "gptq-int3", "gptq-int8", "awq-int4", "packed-int4",
                                          "packed-int4-asym", "packed-int8", "packed-int4-act-order", "fp8-block",
-                                         "fp8-tensor", "fp8-channel", "mxfp4"),
+                                         "fp8-tensor", "fp8-channel", "mxfp4", "gptq-gpt2"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace(name, '-', '_');
@@ -276,6 +277,24 @@ TEST(Model, AdaptersMayHoldTheWeightsThatTheyChange) {
   EXPECT_LE(difference(), 2e-5 * largest_logit(from / "expected.safetensors") + 1e-5);
   values.back() += 0.5F;
   EXPECT_NE(error_of(difference).find("base_layer.weight is not this model's weight"), std::string::npos);
+}
+
+// As PEFT calls the layers of a model of texts and pictures, of Transformers 4 and of 5.
+TEST(Model, AdaptersOfModelsOfPictures) {
+  const fs::path from = reference_model("quantized/adapter-llama"), model = reference_model("tiny/llama-a"),
+                 file = from / "expected.safetensors";
+  const SafeTensors given = SafeTensors::open(from / "adapter_model.safetensors");
+  const TempFolder folder;
+  Json config = Json::parse(read_file(from / "adapter_config.json"));
+  config["target_modules"] = R"(.*language_model.*\.(q_proj|v_proj|down_proj))";
+  write_file(folder.path() / "adapter_config.json", config.dump());
+  for (const char* names : {"language_model.model.", "model.language_model."}) {
+    std::vector<SafeTensor> tensors(given.tensors().begin(), given.tensors().end());
+    constexpr std::string_view kText = "base_model.model.model.";
+    for (SafeTensor& t : tensors) t.name = text("base_model.model.", names, t.name.substr(kText.size()));
+    write_safetensors(folder.path() / "adapter_model.safetensors", tensors);
+    EXPECT_LE(largest_difference(model, file, true, {}, {}, folder.path()), 2e-5 * largest_logit(file) + 1e-5) << names;
+  }
 }
 
 TEST(Model, AdaptersOfAnotherKindAreRefused) {

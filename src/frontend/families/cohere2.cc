@@ -18,7 +18,11 @@ static void read_cohere2(const JsonAt& config, ModelConfig& model) {
   must_be(config, "use_parallel_block", true);
   must_be(config, "use_gated_activation", true);
   must_be(config, "use_embedding_sharing", model.tie_word_embeddings);
-  if (!config.find("layer_types")) must_be(config, "layer_switch", config.integer_or("sliding_window_pattern", 4));
+  // Transformers 5 writes layer_types, which say it of each layer, beside the period of old.
+  if (config.find("layer_types"))
+    config.find("layer_switch");
+  else
+    must_be(config, "layer_switch", config.integer_or("sliding_window_pattern", 4));
   for (int64_t layer = 0; layer < model.layers; ++layer)
     if (!a.window_layers.empty() && std::ranges::find(a.window_layers, layer) == a.window_layers.end())
       a.unrotated_layers.push_back(layer);

@@ -9,7 +9,7 @@
 namespace sator::families {
 
 // Larger values are mistakes or attacks, and products of any two of them stay far below 2^63.
-inline constexpr int64_t kMaxDim = int64_t{1} << 24, kMaxLayers = 4096, kMaxPositions = int64_t{1} << 28;
+inline constexpr int64_t kMaxDim = int64_t{1} << 24, kMaxLayers = 4096;
 
 /// One family: `model_type` of config.json, and the reader of its other keys.
 struct Family {

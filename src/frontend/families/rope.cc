@@ -181,9 +181,7 @@ Rope read_one(const JsonAt& config, const ModelConfig& model, const Places& plac
   return rope;
 }
 
-}  // namespace
-
-void read_rope(const JsonAt& config, ModelConfig& model, const RopeRules& rules) {
+void read_ropes(const JsonAt& config, ModelConfig& model, const RopeRules& rules) {
   Places places{config.find("rope_scaling"), config.find("rope_parameters")};
   std::optional<JsonAt> in_window;
   if (rules.window_theta && places.new_form) {
@@ -208,6 +206,16 @@ void read_rope(const JsonAt& config, ModelConfig& model, const RopeRules& rules)
   if (!in_window) return;
   own.scaling = read_scaling(*in_window, config, model, own.dims, rules.original_positions);
   own.theta = positive_or(*in_window, "rope_theta", own.theta);
+}
+
+}  // namespace
+
+void read_rope(const JsonAt& config, ModelConfig& model, const RopeRules& rules) {
+  read_ropes(config, model, rules);
+  // Model cards (Qwen's) say to add YaRN and to leave max_position_embeddings, which then are the original ones.
+  const RopeScaling& s = model.attention.rope->scaling;
+  if (s.kind == Kind::yarn)
+    model.max_positions = std::max(model.max_positions, stretched(s.original_positions, s.factor));
 }
 
 }  // namespace sator::families
