@@ -110,6 +110,9 @@ LANGUAGE = r"""
 {% set a, b = 1, 2 %}{{ a }}{{ b }}{% set c = (1, 2) %}{{ c }}{% set t2 %}in {{ a }} {% endset %}[{{ t2 }}]{% set u | upper | trim %} up {% endset %}[{{ u }}]
 {% macro m(a, b=2, c='x') %}{{ a }}-{{ b }}-{{ c }};{% endmacro %}{{ m(1) }}{{ m(1, 3) }}{{ m(1, c='y') }}{{ m() }}{{ m(b=1, a=0) }}
 {% macro outer() %}<{{ caller('z') }}>{% endmacro %}{% call(v) outer() %}v={{ v }}{% endcall %}{% macro fact(k) %}{{ 1 if k < 2 else k * (fact(k - 1) | int) }}{% endmacro %}{{ fact(5) }}
+{% macro more(a) %}{{ a }}|{{ varargs | join(',') }}|{% for k, v in kwargs.items() %}{{ k }}={{ v }};{% endfor %}{% endmacro %}{{ more(1) }} {{ more(1, 2, 'x') }} {{ more(1, 2, b=3, c='d') }} {{ more(a=0, z=none) }}
+{% macro only(a) %}{{ a }}{{ kwargs.get('b', 'none') }}{% endmacro %}{{ only(1, b=2) }}{{ only(b=[3], a=4) }}{{ only(5) }}
+{% macro wrap(tag) %}{% macro inner() %}{{ varargs | list }}{% endmacro %}<{{ tag }}{{ inner(1, tag) }}>{{ caller(1, k=2) }}{% endmacro %}{% call(v) wrap('b') %}{{ v }}{{ kwargs }}{% endcall %}
 {% macro late() %}{{ after }}{% endmacro %}{% set after = 'seen' %}{{ late() }}{% macro own() %}{% set n = 1 %}{{ n }}{% endmacro %}{{ own() }}{{ n }}
 {% filter upper %}abc {{ n }}{% endfilter %}{% with a = 1, b = n %}{{ a + b }}{% endwith %}{% raw %}{{ not }}{% x %}{% endraw %}{% generation %}g{% endgeneration %}{# comment {{ #}
 {%- if no %}a{% elif n == 7 %}b{% else %}c{% endif -%}   {{- ' x ' -}}   y {{ 'z' -}}  |
@@ -139,6 +142,8 @@ a {%- if yes -%}  b  {%- endif -%}  c {%+ if yes %} d{% endif +%} e
 {% unknown %}
 {{ n | int(1, 2, 3, 4) }}
 {% macro m(a) %}{{ a }}{% endmacro %}{{ m(1, 2) }}
+{% macro m(a) %}{{ kwargs }}{% endmacro %}{{ m(1, 2) }}
+{% macro m(a) %}{{ varargs }}{% endmacro %}{{ m(1, b=2) }}
 {{ d | join(',') }} {{ people | join(', ', attribute='name') }} {{ [1, none, 'a'] | join('|') }}
 """.strip("\n").split("\n") + [
     "{% if yes %}\n  a\n{% endif %}\n  {% set z = 1 %}\n  b {{ z }}\n",

@@ -31,6 +31,7 @@ constexpr std::string_view kReadElsewhere[] = {"vocab_size",
                                                "rope.dimension_count",
                                                "rope.scaling.type",
                                                "rope.scaling.factor",
+                                               "rope.scale_linear",
                                                "rope.scaling.original_context_length",
                                                "rope.scaling.attn_factor",
                                                "rope.scaling.finetuned",
@@ -125,6 +126,7 @@ std::vector<double> numbers_of(const GgufFile& file, const GgufTensor& tensor) {
 std::optional<Json> rope_scaling_of(const ArchitectureKeys& keys, const Json& config) {
   const Json *type = keys.find("rope.scaling.type"), *factor = keys.find("rope.scaling.factor"),
              *original = keys.find("rope.scaling.original_context_length");
+  if (!factor) factor = keys.find("rope.scale_linear");  // as files of 2023 call it
   const GgufFile& file = keys.file();
   const GgufTensor *freqs = file.find("rope_freqs.weight"), *longer = file.find("rope_factors_long.weight"),
                    *shorter = file.find("rope_factors_short.weight");

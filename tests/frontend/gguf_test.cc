@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstring>
 #include <set>
 
@@ -154,6 +155,18 @@ TEST(Gguf, DamagedFilesAreRefusedWithWords) {
   bytes.replace(16, 8, number(static_cast<unsigned char>(whole[16]) + 2u, 8));
   write_file(file, bytes);
   EXPECT_NE(error_of([&] { read_model_config(file); }).find("qwen2.attention.causal is false"), std::string::npos);
+  // A model without a window (as Phi-4 is converted), and what files of 2023 call a linear scaling; 43 bytes beside them.
+  bytes = whole;
+  bytes.insert(24,
+               number(30, 8) + "qwen2.attention.sliding_window" + number(4, 4) + number(0, 4) + number(23, 8) +
+                   "qwen2.rope.scale_linear" + number(6, 4) + number(std::bit_cast<uint32_t>(4.f), 4) + number(1, 8) +
+                   "x" + number(8, 4) + number(22, 8) + "twentytwo characters..");
+  bytes.replace(16, 8, number(static_cast<unsigned char>(whole[16]) + 3u, 8));
+  write_file(file, bytes);
+  const ModelConfig old = read_model_config(file);
+  EXPECT_EQ(old.attention.window, 0);
+  EXPECT_EQ(old.attention.rope->scaling.kind, RopeScaling::Kind::linear);
+  EXPECT_EQ(old.attention.rope->scaling.factor, 4);
   bytes = whole;
   bytes.replace(bytes.find("general.architecture") + 20 + 4 + 8, 5, "bert2");
   write_file(file, bytes);

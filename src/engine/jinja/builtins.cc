@@ -28,6 +28,20 @@ const Value* Taking::take_named(const std::string& name) {
   return nullptr;
 }
 
+List Taking::rest() {
+  const auto from = arguments_.positional.begin() + static_cast<ptrdiff_t>(next_);
+  next_ = arguments_.positional.size();
+  return {from, arguments_.positional.end()};
+}
+
+Dict Taking::rest_named() {
+  Dict out;
+  for (const auto& [given, value] : arguments_.named)
+    if (std::ranges::find(taken_, given) == taken_.end())
+      out.emplace_back(Value(given), value), taken_.push_back(given);
+  return out;
+}
+
 const Value& Taking::need(const std::string& name) {
   if (const Value* v = take(name)) return *v;
   fail({.what = text(callee_, " is called without ", name), .needs = text("the argument ", name)});

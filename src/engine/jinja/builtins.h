@@ -34,6 +34,9 @@ class Taking {
   const Value* take(const std::string& name);
   /// One that has no position.
   const Value* take_named(const std::string& name);
+  /// Those that have neither been asked for by position, nor by name.
+  List rest();
+  Dict rest_named();
   /// Errors: it is not given.
   const Value& need(const std::string& name);
   int64_t integer_or(const std::string& name, int64_t otherwise);

@@ -215,9 +215,16 @@ class Parser {
     s.kind = StmtKind::macro;
     s.name = expect_name();
     s.parameters = parameters();
-    const int outside = std::exchange(loops_, 0);
-    s.bodies = {block("endmacro")};
-    loops_ = outside;
+    called_body(s, "endmacro");
+  }
+
+  /// What a macro does, or a call block. It takes further arguments if it, or what is defined in it, names them.
+  void called_body(Stmt& s, const char* end) {
+    const int loops = std::exchange(loops_, 0);
+    const bool varargs = std::exchange(reads_varargs_, false), kwargs = std::exchange(reads_kwargs_, false);
+    s.bodies = {block(end)};
+    s.reads_varargs = reads_varargs_, s.reads_kwargs = reads_kwargs_;
+    loops_ = loops, reads_varargs_ |= varargs, reads_kwargs_ |= kwargs;
   }
 
   void call_block(Stmt& s) {
@@ -226,9 +233,7 @@ class Parser {
     s.exprs = {expression()};
     if (s.exprs[0].kind != ExprKind::call)
       fail_at(name_, s.exprs[0].place, "a call block without a call", "{% call macro() %}");
-    const int outside = std::exchange(loops_, 0);
-    s.bodies = {block("endcall")};
-    loops_ = outside;
+    called_body(s, "endcall");
   }
 
   Expr captured() const { return {.kind = ExprKind::name, .place = here().place, .name = kCaptured}; }
@@ -374,6 +379,7 @@ class Parser {
         }
       out.kind = ExprKind::name;
       out.name = t.text;
+      reads_varargs_ |= t.text == "varargs", reads_kwargs_ |= t.text == "kwargs";
       return out;
     }
     if (t.kind == TokenKind::literal) {
@@ -539,6 +545,7 @@ class Parser {
   const std::vector<Token> tokens_;
   size_t at_ = 0;
   int depth_ = 0, loops_ = 0;
+  bool reads_varargs_ = false, reads_kwargs_ = false;  // since the macro began
 };
 
 }  // namespace

@@ -67,6 +67,7 @@ struct Stmt {
   std::vector<Body> bodies;
   std::vector<Parameter> parameters;
   bool recursive = false;
+  bool reads_varargs = false, reads_kwargs = false;  ///< of a macro: it takes arguments that no parameter names
 };
 
 /// What the filters of a captured text are applied to.

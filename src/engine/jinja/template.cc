@@ -276,6 +276,8 @@ class Interpreter {
             inner->names[p.name] = given ? *given : p.otherwise ? value(*p.otherwise, inner) : Value(Undefined{p.name});
           }
           if (const Value* given = t.take_named("caller")) inner->names["caller"] = *given;
+          if (s.reads_varargs) inner->names["varargs"] = Value(t.rest());
+          if (s.reads_kwargs) inner->names["kwargs"] = Value(t.rest_named());
           t.end();
           std::string made;
           statements(s.bodies[0], inner, made);
