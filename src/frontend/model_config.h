@@ -18,6 +18,8 @@ namespace sator {
 ///   silu       x / (1 + exp(-x))                                 (config: silu, swish)
 enum class Activation { gelu_tanh, gelu_erf, relu, silu };
 
+inline constexpr int64_t kMaxPositions = int64_t{1} << 28;  // more are a mistake or an attack
+
 /// How the rotary frequencies f of a model trained on a short context are stretched.
 ///   linear    f / factor
 ///   llama3    f where the wavelength 2 pi / f is below original_positions / high_freq_factor, f / factor where it is above
@@ -41,14 +43,12 @@ struct RopeScaling {
   double attention_factor = 1;                       // yarn, longrope
   std::vector<double> short_factor, long_factor;     // longrope: one for each pair
 
+  /// So many positions times the factor, at most kMaxPositions.
+  int64_t stretched(int64_t positions) const {
+    return static_cast<int64_t>(std::min(static_cast<double>(positions) * factor, static_cast<double>(kMaxPositions)));
+  }
   bool operator==(const RopeScaling&) const = default;
 };
-
-inline constexpr int64_t kMaxPositions = int64_t{1} << 28;
-/// So many positions times a factor.
-inline int64_t stretched(int64_t positions, double factor) {
-  return static_cast<int64_t>(std::min(static_cast<double>(positions) * factor, static_cast<double>(kMaxPositions)));
-}
 
 /// Rotary embedding of the first `dims` elements of each head; element j is paired with j + dims / 2, or, interleaved,
 /// element 2 j with 2 j + 1.
@@ -240,9 +240,10 @@ struct ModelConfig {
   int64_t embedding_width() const { return embedding_size > 0 ? embedding_size : hidden_size; }
   /// The most positions that may be asked for. Files differ in whether max_positions are those before a rotary embedding is stretched.
   int64_t longest_context() const {
-    const RopeScaling s = attention.rope ? attention.rope->scaling : RopeScaling();
-    const bool is_told = s.kind == RopeScaling::Kind::linear || s.kind == RopeScaling::Kind::dynamic;
-    return is_told ? std::max(max_positions, stretched(max_positions, s.factor)) : max_positions;
+    if (!attention.rope) return max_positions;
+    const RopeScaling& s = attention.rope->scaling;
+    const bool either_way = s.kind == RopeScaling::Kind::linear || s.kind == RopeScaling::Kind::dynamic;
+    return either_way ? std::max(max_positions, s.stretched(max_positions)) : max_positions;
   }
   bool has_experts(int64_t layer) const {
     return experts.count > 0 && std::ranges::find(experts.dense_layers, layer) == experts.dense_layers.end();

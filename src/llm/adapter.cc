@@ -204,9 +204,10 @@ void Adapter::add_to(Checkpoint& checkpoint, const TensorNames& names) const {
       fail({.what = text("the adapter changes ", layer, ", which is this model's embedding too"),
             .needs = "an adapter of other layers: the embedding would change with it",
             .hint = "store the head apart from the embedding in the checkpoint, with tie_word_embeddings: false"});
-    if (!checkpoint.find(name) && layer.ends_with(".kv_b_proj"))
+    if (std::ranges::any_of(names.expert_stacks,
+                            [&](const ExpertStack& stack) { return name.ends_with("." + stack.all); }))
       fail({.what =
-                text("the adapter changes ", layer, ", which latent attention takes apart into a matrix for each head"),
+                text("the adapter changes ", layer, ", which is used part by part: a matrix for each head or expert"),
             .needs = "an adapter that leaves it as it is",
             .hint = "merge the adapter into the model with PEFT's merge_and_unload, and give that folder"});
     const StoredWeight& w = checkpoint.get(name);

@@ -245,7 +245,18 @@ void MlcWeights::require(const std::vector<ParamSpec>& specs) const {
 
 std::vector<Ref<Tensor>> MlcWeights::params(const std::vector<ParamSpec>& specs) const {
   std::vector<Ref<Tensor>> out;
-  for (const ParamSpec& spec : specs) out.push_back(load(record_of(spec)));
+  QuantizedMatrix matrix;  // its parts follow each other, codes first; experts' rows stand under each other
+  for (const ParamSpec& spec : specs) {
+    const Ref<Tensor>& tensor = out.emplace_back(load(record_of(spec)));
+    if (!spec.format) continue;
+    if (spec.part == ParamPart::codes) {
+      const int64_t words = tensor->dim(tensor->rank() - 1);
+      matrix = {.format = *spec.format, .rows = tensor->num_elements() / words, .cols = words * 32 / spec.format->bits};
+    }
+    matrix.parts[spec.part] = tensor;
+    if (matrix.parts.size() == parts_of(matrix.format, matrix.rows, matrix.cols).size())
+      require_finite(matrix, spec.source.tensors.front());
+  }
   return out;
 }
 

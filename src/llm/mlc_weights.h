@@ -35,7 +35,7 @@ class MlcWeights {
 
   /// Whether the records are those of the specs. Errors: one is missing, or has another shape or dtype.
   void require(const std::vector<ParamSpec>& specs) const;
-  /// The parameters in the order of the specs. Errors: as of require.
+  /// The parameters in the order of the specs. Errors: as of require, and of require_finite.
   std::vector<Ref<runtime::Tensor>> params(const std::vector<ParamSpec>& specs) const;
   /// What is stored under a name: its bytes in a shard, by the dtype in which they lie there.
   struct Stored {

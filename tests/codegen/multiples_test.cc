@@ -17,13 +17,15 @@ namespace {
 constexpr int64_t kScales = 1 << 16;
 
 /// B[i] = float16((code - zero) * S[i]) as float32, where `code` is an expression of the word or byte A[0] and of the byte Z[0].
-tir::PrimFuncRef multiples(const char* code, const char* code_dtype, bool promised) {
+tir::PrimFuncRef multiples(const char* code, const char* code_dtype, bool promised, const char* loop = "range") {
   return tir::parse_function(text("\n@T.prim_func\ndef f(A: T.Buffer((1,), \"",
                                   code_dtype,
                                   "\"), Z: T.Buffer((1,), \"uint8\"), S: T.Buffer((65536,), \"float16\"), "
                                   "B: T.Buffer((65536,), \"float32\")):\n",
                                   promised ? "    T.func_attr({\"sator.finite_casts\": 1})\n" : "",
-                                  "    for i in range(4096):\n        for j in T.vectorized(16):\n"
+                                  "    for i in ",
+                                  loop,
+                                  "(4096):\n        for j in T.vectorized(16):\n"
                                   "            B[i * 16 + j] = T.Cast(\"float32\", T.Cast(\"float16\", ",
                                   code,
                                   " * T.Cast(\"float32\", S[i * 16 + j])))\n"));
@@ -94,12 +96,14 @@ TEST(Multiples, WithoutThePromiseTheyMayBeInfinite) {
 
 TEST(Multiples, AreNotConvertedWherePromised) {
   const char* code = "(T.Cast(\"float32\", A[0]) - T.Cast(\"float32\", Z[0]))";
-  auto listing = [&](bool promised) {
-    return compile_listing(*passes::lower(multiples(code, "uint8", promised)), "k", target::cpu_level("avx512"))
-        .assembly;
-  };
-  EXPECT_EQ(listing(true).find("vcvtps2ph"), std::string::npos);
-  EXPECT_NE(listing(false).find("vcvtps2ph"), std::string::npos);
+  for (const char* loop : {"range", "T.parallel"}) {
+    auto listing = [&](bool promised) {
+      return compile_listing(*passes::lower(multiples(code, "uint8", promised, loop)), "k", target::cpu_level("avx512"))
+          .assembly;
+    };
+    EXPECT_EQ(listing(true).find("vcvtps2ph"), std::string::npos) << loop;
+    EXPECT_NE(listing(false).find("vcvtps2ph"), std::string::npos) << loop;
+  }
 }
 
 }  // namespace

@@ -98,6 +98,23 @@ TEST(Gguf, MergesOfScoresAreThoseOfTheTokenizerJson) {
   }
 }
 
+// A window of 0 where there is none (as Phi-4 is converted), and what files of 2023 call a linear scaling.
+TEST(Gguf, KeysAsOtherConvertersWriteThem) {
+  TempFolder folder;
+  std::string bytes = read_file(reference_data("models/gguf/qwen2.gguf"));
+  auto number = [](uint64_t v, size_t size) { return std::string(reinterpret_cast<const char*>(&v), size); };
+  // 43 bytes in the last key, so that the tensors stay aligned.
+  bytes.insert(24,
+               number(30, 8) + "qwen2.attention.sliding_window" + number(4, 4) + number(0, 4) + number(23, 8) +
+                   "qwen2.rope.scale_linear" + number(6, 4) + number(std::bit_cast<uint32_t>(4.f), 4) + number(1, 8) +
+                   "x" + number(8, 4) + number(22, 8) + "twentytwo characters..");
+  bytes.replace(16, 8, number(static_cast<unsigned char>(bytes[16]) + 3u, 8));
+  const ModelConfig model = read_model_config(folder.write("m.gguf", bytes));
+  EXPECT_EQ(model.attention.window, 0);
+  EXPECT_EQ(model.attention.rope->scaling.kind, RopeScaling::Kind::linear);
+  EXPECT_EQ(model.attention.rope->scaling.factor, 4);
+}
+
 TEST(Gguf, DamagedFilesAreRefusedWithWords) {
   TempFolder folder;
   const std::string whole = read_file(reference_data("models/gguf/qwen2.gguf"));
@@ -155,18 +172,6 @@ TEST(Gguf, DamagedFilesAreRefusedWithWords) {
   bytes.replace(16, 8, number(static_cast<unsigned char>(whole[16]) + 2u, 8));
   write_file(file, bytes);
   EXPECT_NE(error_of([&] { read_model_config(file); }).find("qwen2.attention.causal is false"), std::string::npos);
-  // A model without a window (as Phi-4 is converted), and what files of 2023 call a linear scaling; 43 bytes beside them.
-  bytes = whole;
-  bytes.insert(24,
-               number(30, 8) + "qwen2.attention.sliding_window" + number(4, 4) + number(0, 4) + number(23, 8) +
-                   "qwen2.rope.scale_linear" + number(6, 4) + number(std::bit_cast<uint32_t>(4.f), 4) + number(1, 8) +
-                   "x" + number(8, 4) + number(22, 8) + "twentytwo characters..");
-  bytes.replace(16, 8, number(static_cast<unsigned char>(whole[16]) + 3u, 8));
-  write_file(file, bytes);
-  const ModelConfig old = read_model_config(file);
-  EXPECT_EQ(old.attention.window, 0);
-  EXPECT_EQ(old.attention.rope->scaling.kind, RopeScaling::Kind::linear);
-  EXPECT_EQ(old.attention.rope->scaling.factor, 4);
   bytes = whole;
   bytes.replace(bytes.find("general.architecture") + 20 + 4 + 8, 5, "bert2");
   write_file(file, bytes);

@@ -76,6 +76,40 @@ TEST(MlcFolder, WithNarrowFactorsToo) {
   EXPECT_EQ(logits(folder.path(), options), logits(example(), options));
 }
 
+// Programs round products of scales and codes without a look at what float16 cannot hold: every way that weights come in looks.
+TEST(MlcFolder, ValuesThatFloat16CannotHoldAreRefused) {
+  const fs::path model = reference_data("models/tiny/llama-a");
+  TempFolder folder;
+  // The largest float16 is the largest weight; a seventh of it, rounded to float16, times 7 is more.
+  const fs::path large = folder.path() / "large", converted = folder.path() / "converted";
+  fs::create_directories(large);
+  fs::copy_file(model / "config.json", large / "config.json");
+  const SafeTensors given = SafeTensors::open_folder(model);
+  std::vector<SafeTensor> tensors(given.tensors().begin(), given.tensors().end());
+  const auto changed = std::ranges::find(tensors, "model.layers.1.mlp.down_proj.weight", &SafeTensor::name);
+  ASSERT_NE(changed, tensors.end());
+  std::vector<float> values = to_f32(changed->bytes, changed->dtype);
+  values.back() = 65504;
+  changed->dtype = f32, changed->bytes = std::as_bytes(std::span(values));
+  write_safetensors(large / "model.safetensors", tensors);
+  const OpenOptions options{.scheme = parse_scheme("q4f16_1")};
+  const char* says = "model.layers.1.mlp.down_proj.weight: the value of the code at row ";
+  EXPECT_NE(error_of([&] { logits(large, options); }).find(says), std::string::npos);
+
+  // An infinite scale in converted weights, which any program may have written.
+  convert(model, "q4f16_1", converted);
+  EXPECT_EQ(error_of([&] { logits(converted, options); }), "");
+  const Json index = Json::parse(read_file(converted / "tensor-cache.json"));
+  for (const Json& shard : index.at("records"))
+    for (const Json& record : shard.at("records"))
+      if (record.at("name") == "model.layers.1.mlp.down_proj.q_scale") {
+        std::string bytes = read_file(converted / shard.at("dataPath").get<std::string>());
+        bytes.replace(record.at("byteOffset").get<size_t>() + 2, 2, std::string("\x00\x7c", 2));
+        write_file(converted / shard.at("dataPath").get<std::string>(), bytes);
+      }
+  EXPECT_NE(error_of([&] { logits(converted, options); }).find(says), std::string::npos);
+}
+
 TEST(MlcFolder, ItsContextWindowHolds) {
   TempFolder folder;
   convert_weights(example(), {.scheme = parse_scheme("int8-channel")}, folder.path());
@@ -88,6 +122,29 @@ TEST(MlcFolder, ItsContextWindowHolds) {
   asked.program.context_window = 32;
   EXPECT_EQ(program_of(folder.path(), asked).limits.context_window, 32);
   EXPECT_EQ(open_model(folder.path(), options).limits.context_window, 64);
+}
+
+// A rotary embedding that is stretched takes more positions than max_position_embeddings: by YaRN at once, else where they are asked for.
+TEST(Program, StretchedContexts) {
+  const fs::path model = reference_data("models/tiny/llama-a");
+  Json config = Json::parse(read_file(model / "config.json"));
+  config["max_position_embeddings"] = 24;
+  TempFolder folder;
+  fs::copy_file(model / "model.safetensors", folder.path() / "model.safetensors");
+  const std::vector<int32_t> ids(40, 5);
+  auto read = [&](const char* type, std::optional<int64_t> context) {
+    config["rope_scaling"] = {{"rope_type", type}, {"factor", 2.0}};
+    folder.write("config.json", config.dump());
+    OpenOptions options{.scheme = parse_scheme("f32")};
+    options.program.context_window = context;
+    return error_of([&] { open_model(folder.path(), options).session().append(ids); });
+  };
+  EXPECT_EQ(read("yarn", {}), "");
+  EXPECT_NE(read("linear", {}).find("the context window of 24"), std::string::npos);
+  EXPECT_EQ(read("linear", 48), "");
+  EXPECT_EQ(read("dynamic", 41), "");
+  for (const char* type : {"yarn", "linear", "dynamic"})
+    EXPECT_NE(read(type, 49).find("1 to 48 tokens"), std::string::npos) << type;
 }
 
 TEST(MlcFolder, ALibraryRunsItsOwnModelAlone) {

@@ -119,6 +119,22 @@ TEST(CpuRules, ProductsWithAMatrixThatNobodyPacked) {
 TEST(CpuRules, FloatProductsOfOneRow) {
   for (int64_t columns : {256, 96, 40}) expect_same(float_product(1, columns, 20), "product", {1}, columns % 32 == 0);
 }
+TEST(CpuRules, ProductsOfScaledCodes) {
+  expect_same(scaled_product(0, 96, 3), "product", kHeights);
+  for (int64_t columns : {256, 96}) expect_same(scaled_product(1, columns, 3), "product", {1});
+}
+// Each panel of codes and each of scales is a stream from memory: a row meets them one after the other, floats several at once.
+TEST(CpuRules, OneRowMeetsOnePanelOfScaledCodes) {
+  auto tasks = [](const tir::PrimFuncRef& f) {
+    int64_t out = 0;
+    walk(scheduled(f, target::cpu_level("avx512")).func->body, [&](const tir::For& loop) {
+      if (loop.kind == tir::LoopKind::parallel) out = as_int(loop.extent).value_or(0);
+    });
+    return out;
+  };
+  EXPECT_EQ(tasks(scaled_product(1, 512, 3)), 16);
+  EXPECT_EQ(tasks(float_product(1, 512, 96)), 4);
+}
 TEST(CpuRules, ProductsOfBfloat16) {
   for (int64_t columns : {64, 96, 40})
     expect_same(bf16_product(0, columns, 20), "bf16_product", kHeights, columns % 32 == 0);

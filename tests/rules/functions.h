@@ -88,6 +88,26 @@ inline tir::PrimFuncRef code_product(int64_t n, int64_t columns, int64_t depth, 
   return te::create_prim_func({x, codes, y});
 }
 
+/// y[i, j] = sum over k of x[i, k] * (code(j, k) - 7) * scale[j, k / 32], in float32: 4-bit codes and scales in panels.
+inline tir::PrimFuncRef scaled_product(int64_t n, int64_t columns, int64_t groups) {
+  Expr rows = rows_of(n);
+  const int64_t depth = groups * 32;
+  te::Tensor x = te::placeholder({rows, size(depth)}, f32, "x"), codes = panels(columns, depth / 8, u32),
+             scale = panels(columns, groups, f32);
+  te::Tensor w =
+      te::compute({.name = "dequantize", .axis = "i"}, {size(columns), size(depth)}, [&](const te::Indices& i) {
+        Expr shift = cast_to(u32, floormod(i[1], 8) * 4);
+        Expr code = call(u32, "tir.shift_right", {in_panels(codes, i[0], floordiv(i[1], 8)), shift});
+        Expr value = cast_to(f32, call(u32, "tir.bitwise_and", {code, int_imm(15, u32)})) - constant(7, f32);
+        return value * in_panels(scale, i[0], floordiv(i[1], 32));
+      });
+  tir::IterVarRef k = te::reduce_axis(size(depth), "k");
+  te::Tensor y = te::reduce({.name = "product", .axis = "i"}, {rows, size(columns)}, [&](const te::Indices& i) {
+    return te::reduce_sum(x({i[0], k->var}) * w({i[1], k->var}), {k});
+  });
+  return te::create_prim_func({x, codes, scale, y});
+}
+
 /// y[i, j] = (sum over groups g of scale[j, g] * (sum over k of the group of x[i, k] * code(j, k))) + x0[i]: int8 x by
 /// 4-bit codes in panels, in groups of 32.
 inline tir::PrimFuncRef grouped_product(int64_t n, int64_t columns, int64_t groups) {

@@ -72,7 +72,7 @@ bool is_small_integer(const Expr& x, bool sums = true) {
 }
 
 /// float32(float16(q * s)) for a small integer q and s = float32(a float16), where the product is finite as float16: two products and
-/// a difference in place of two conversions, which cost four times as much. 8193 s has 24 bits and 8192 q s at most 20, so that
+/// a difference in place of two conversions, which can take as long as all else of a product of one row (docs/speed.md). 8193 s has 24 bits and 8192 q s at most 20, so that
 /// t = q * 8193 s rounds once, to a multiple of what float16 rounds q s to (its numbers have 13 bits less), and t - 8192 q s is that
 /// multiple. Ties fall alike, since 8192 q s is an even number of such steps. Below float16's normal numbers q s is one of its numbers, as a
 /// multiple of s, and has at most 10 bits. Source: T. J. Dekker, "A floating-point technique for extending the available precision",

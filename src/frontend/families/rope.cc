@@ -214,8 +214,7 @@ void read_rope(const JsonAt& config, ModelConfig& model, const RopeRules& rules)
   read_ropes(config, model, rules);
   // Model cards (Qwen's) say to add YaRN and to leave max_position_embeddings, which then are the original ones.
   const RopeScaling& s = model.attention.rope->scaling;
-  if (s.kind == Kind::yarn)
-    model.max_positions = std::max(model.max_positions, stretched(s.original_positions, s.factor));
+  if (s.kind == Kind::yarn) model.max_positions = std::max(model.max_positions, s.stretched(s.original_positions));
 }
 
 }  // namespace sator::families
