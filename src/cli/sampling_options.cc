@@ -72,7 +72,7 @@ int64_t tokens_suggested(const GenerationConfig& suggested, std::span<const int3
   if (left < 1)
     io.notes << "generation_config.json asks for a max_length of " << *suggested.max_length
              << " tokens, which the prompt has already; one is generated\n";
-  return std::clamp<int64_t>(left, 1, kMaxTokens);
+  return std::max<int64_t>(left, 1);
 }
 
 /// Ids of the model's vocabulary that no token has: it was padded to a round size, or its tokenizer lost tokens.

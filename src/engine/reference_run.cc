@@ -8,24 +8,38 @@
 
 namespace sator {
 
-static constexpr std::string_view kFirstLine = "sator reference run 1\n";
+static constexpr std::string_view kFirstLine = "sator reference run 2\n";
 
 ReferenceWriter::ReferenceWriter(const fs::path& path, int64_t vocab, const std::string& task) : file_(path) {
-  file_.write(kFirstLine);
-  file_.write(Json{{"vocab", vocab}, {"task", task}}.dump() + "\n");
+  write(text(kFirstLine, Json{{"vocab", vocab}, {"task", task}}.dump(), "\n"));
+}
+
+void ReferenceWriter::write(std::string_view bytes) {
+  digest_.add(bytes);
+  file_.write(bytes);
 }
 
 void ReferenceWriter::add(std::span<const float> logits) {
-  file_.write({reinterpret_cast<const char*>(logits.data()), logits.size_bytes()});
+  write({reinterpret_cast<const char*>(logits.data()), logits.size_bytes()});
+}
+
+void ReferenceWriter::finish() {
+  file_.write(seal_of(digest_));
+  file_.finish();
 }
 
 ReferenceRun::ReferenceRun(const fs::path& path, int64_t vocab, const std::string& task)
     : file_(MappedFile::open(path)), row_(static_cast<size_t>(vocab)) {
-  const std::string_view bytes(reinterpret_cast<const char*>(file_->bytes().data()), file_->bytes().size());
-  const size_t end = bytes.substr(0, 4096).find('\n', kFirstLine.size());
-  if (!bytes.starts_with(kFirstLine) || end == bytes.npos)
+  const std::string_view all(reinterpret_cast<const char*>(file_->bytes().data()), file_->bytes().size());
+  if (!all.starts_with(kFirstLine))
     fail({.what = text(path.string(), " is no reference run"),
           .needs = "a file that `sator eval --write-reference` wrote"});
+  const std::string_view bytes = unsealed(all).value_or("");
+  const size_t end = bytes.substr(0, 4096).find('\n', std::min(bytes.size(), kFirstLine.size()));
+  if (end == bytes.npos)
+    fail({.what = text(path.string(), " is cut off or damaged"),
+          .needs = "the file as it was written",
+          .hint = "write it anew: --write-reference"});
   const Json head = parse_json(bytes.substr(kFirstLine.size(), end - kFirstLine.size()), path.string());
   const JsonAt at(head, path.string());
   if (at.at("vocab").integer() != vocab)
@@ -37,12 +51,7 @@ ReferenceRun::ReferenceRun(const fs::path& path, int64_t vocab, const std::strin
           .needs = "a run of the same items",
           .hint = "write it anew: --write-reference"});
   begin_ = end + 1;
-  const size_t row_bytes = row_.size() * sizeof(float), rest = bytes.size() - begin_;
-  if (rest % row_bytes != 0)
-    fail({.what = text(path.string(), " is cut off"),
-          .needs = "a whole file",
-          .hint = "write it anew: --write-reference"});
-  predictions_ = static_cast<int64_t>(rest / row_bytes);
+  predictions_ = static_cast<int64_t>((bytes.size() - begin_) / (row_.size() * sizeof(float)));
 }
 
 std::span<const float> ReferenceRun::logits(int64_t prediction) {

@@ -3,27 +3,31 @@
 
 #include <memory>
 
-#include "base/file.h"
+#include "base/digest.h"
 #include "base/staged_file.h"
 #include "engine/divergence.h"
 
 namespace sator {
 
-/// A file of logits: the line "sator reference run 1", a line "{"vocab": V, "task": "<digest>"}", then float32[predictions, V], little-endian.
+/// A file of logits: the line "sator reference run 2", a line "{"vocab": V, "task": "<digest>"}", float32[predictions, V],
+/// little-endian, and the seal of all this (base/digest.h).
 class ReferenceWriter {
  public:
   ///   task  a digest of what is predicted: runs of other tasks are refused
   ReferenceWriter(const fs::path& path, int64_t vocab, const std::string& task);
   void add(std::span<const float> logits);
-  void finish() { file_.finish(); }
+  void finish();
 
  private:
+  void write(std::string_view bytes);
+
+  Digest digest_;
   StagedFile file_;
 };
 
 class ReferenceRun {
  public:
-  /// Errors: no such file, or none that a ReferenceWriter wrote; it is of another vocabulary or task; it is cut off.
+  /// Errors: no such file, or none that a ReferenceWriter wrote; it is of another vocabulary or task; it is cut off or damaged.
   ReferenceRun(const fs::path& path, int64_t vocab, const std::string& task);
   int64_t predictions() const { return predictions_; }
   /// [vocab]

@@ -86,15 +86,18 @@ TEST_F(Generate, DoesWhatItsMakersSuggestOrSaysSo) {
 }
 
 TEST_F(Generate, ALengthOfTheWholeTextCountsThePrompt) {
-  const fs::path model = variant(folder_, {{"generation_config.json", R"({"max_length": 7})"}});
-  auto counts = [&](std::vector<std::string> options) {
-    options.insert(options.begin(), {"generate", model.string(), "--prompt", "Once upon a time"});
+  TempFolder longer;
+  const fs::path model = variant(folder_, {{"generation_config.json", R"({"max_length": 7})"}}),
+                 two_hundred = variant(longer, {{"generation_config.json", R"({"max_length": 200})"}});
+  auto counts = [&](std::vector<std::string> options, const fs::path& of) {
+    options.insert(options.begin(), {"generate", of.string(), "--prompt", "Once upon a time"});
     const CommandRun r = run_command(std::move(options), folder_);
     return std::pair(r.json.at("prompt_ids").size(), r.json.at("ids").size());
   };
-  const auto [prompt, generated] = counts({});
+  const auto [prompt, generated] = counts({}, model);
   EXPECT_EQ(prompt + generated, 7u);
-  EXPECT_EQ(counts({"--max-tokens", "9"}).second, 9u);
+  EXPECT_EQ(counts({"--max-tokens", "9"}, model).second, 9u);
+  EXPECT_EQ(prompt + counts({}, two_hundred).second, 200u);  // more than the 128 of a folder that says nothing
 }
 
 TEST_F(Generate, NeverDrawsIdsWithoutAToken) {

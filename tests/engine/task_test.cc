@@ -111,8 +111,12 @@ TEST(Task, ReferenceRunsAreOfTheSameTask) {
   EXPECT_NE(error_of([&] { ReferenceRun(file, 4, "abc"); }).find("vocabulary"), std::string::npos);
   EXPECT_NE(error_of([&] { ReferenceRun(file, 3, "abd"); }).find("another task"), std::string::npos);
   const std::string bytes = read_file(file);
-  write_file(file, bytes.substr(0, bytes.size() - 1));
-  EXPECT_NE(error_of([&] { ReferenceRun(file, 3, "abc"); }).find("cut off"), std::string::npos);
+  std::string changed = bytes;
+  changed[bytes.size() / 2] ^= 1;
+  for (const std::string& damaged : {bytes.substr(0, bytes.size() - 1), bytes.substr(0, 30), changed}) {
+    write_file(file, damaged);
+    EXPECT_NE(error_of([&] { ReferenceRun(file, 3, "abc"); }).find("cut off or damaged"), std::string::npos);
+  }
   write_file(file, "no run at all\n\n");
   EXPECT_NE(error_of([&] { ReferenceRun(file, 3, "abc"); }).find("no reference run"), std::string::npos);
 }
