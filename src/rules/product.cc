@@ -46,17 +46,14 @@ int64_t weight_streams(Schedule& s, const BlockHandle& product) {
   return streams;
 }
 
-/// One row alone has few sums; it takes as many columns as keep the multipliers busy: eight vectors. Where weights have scales it takes
-/// one panel: codes and scales of several at once are more streams than memory is read in at full speed (Zen 5, a Llama of
-/// 1.24 B parameters in int4: 56 tokens/s with two panels, 60 with one; Zen 4, GPT-2 124M in q4f16_1: 220 with four, 233 with two,
-/// 256 with one).
-Tile tile_of_one(std::optional<int64_t> columns, int64_t lanes, bool has_scales) {
-  int64_t width = kPanel;
-  if (has_scales) return {1, width};
-  for (int64_t w = 8 * lanes; columns && w > kPanel; w /= 2) {
-    if (*columns % w == 0 && *columns / w >= 2) return {1, w};
-  }
-  return {1, width};
+/// One row alone has few sums. It takes as many columns as keep the multipliers busy, eight vectors, in as many panels as this CPU reads
+/// best; where weights have scales one panel, for the scales are a stream of their own (Zen 5, a Llama of 1.24 B parameters in int4: 56
+/// tokens/s with two panels, 60 with one).
+Tile tile_of_one(const target::CpuLevel& level, std::optional<int64_t> columns, int64_t lanes, bool has_scales) {
+  const int64_t most = has_scales ? 1 : std::min<int64_t>(level.weight_streams, 8 * lanes / kPanel);
+  for (int64_t width = most * kPanel; columns && width > kPanel; width /= 2)
+    if (*columns % width == 0 && *columns / width >= 2) return {1, width};
+  return {1, kPanel};
 }
 
 /// A few rows, at most two tiles of them, so that a code is cut out of its word twice at most. All kFewRows in one tile would
@@ -68,7 +65,7 @@ Tile tile_of_few(const target::CpuLevel& level, int64_t lanes, int64_t sums) {
 /// For so many rows; `lanes` and `sums` as in tile_of_many.
 Tile tile_of(const target::CpuLevel& level, std::optional<int64_t> rows, std::optional<int64_t> columns, int64_t lanes,
              int64_t sums, bool has_scales) {
-  return rows == 1       ? tile_of_one(columns, lanes, has_scales)
+  return rows == 1       ? tile_of_one(level, columns, lanes, has_scales)
          : are_few(rows) ? tile_of_few(level, lanes, sums)
                          : tile_of_many(level, columns, lanes, sums);
 }

@@ -22,6 +22,8 @@ struct CpuLevel {
   bool dot_bf16;              ///< a fused bfloat16 -> float32 product of two at twice float32's rate (vdpbf16ps)
   bool tiles;                 ///< matrix tiles (AMX)
   int l1_bytes, l2_bytes;     ///< of one core, the least that CPUs of this level have
+  /// How many streams of weights a core reads at once to read fastest.
+  int weight_streams;
   /// Iterations, each of 128 bytes, that a stream of weights is asked for in advance; 0: the CPU's own prefetchers are as good.
   int prefetch_iterations;
 };

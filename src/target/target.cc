@@ -209,6 +209,7 @@ std::vector<TargetLimit> Target::limits() const {
     out.push_back({"vector registers" + of, level->vector_registers, ""});
     out.push_back({"L1 cache" + of, level->l1_bytes, "bytes"});
     out.push_back({"L2 cache" + of, level->l2_bytes, "bytes"});
+    out.push_back({"streams of weights" + of, level->weight_streams, ""});
     out.push_back({"prefetches ahead" + of, level->prefetch_iterations, "reads of 128 bytes"});
   }
   for (const auto& [name, unit] :
