@@ -96,6 +96,11 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& e) override {
     std::string_view message = e.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
     if (size_t end = message.find("] "); end != std::string_view::npos) message.remove_prefix(end + 2);
+    constexpr int kNumberOverflow = 406;
+    if (e.id == kNumberOverflow)
+      fail({.what = text(source_, ": ", message),
+            .needs = "numbers that a double holds, below 1.8e308",
+            .hint = "write a smaller number, or leave it out"});
     fail({.what = text(source_, " is not valid JSON: ", message),
           .needs = "well-formed JSON in UTF-8",
           .hint = "the file may be cut off: compare its size with the original"});

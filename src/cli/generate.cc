@@ -107,8 +107,8 @@ void run(const GenerateArguments& a, Streams& io) {
   if (done.reason == StopReason::context_full) io.notes << "the context window is full\n";
   if (schema && !options.constraint->is_complete())
     io.shortfall = {.what = text("the JSON document is not complete after ", made.ids.size(), " tokens"),
-                    .needs = "as many tokens as a document of this schema takes",
-                    .hint = "give more with --max-tokens"};
+                    .needs = "a text that goes on to the document's end",
+                    .hint = "leave out --stop: what ends a text may stand in a document"};
 }
 
 }  // namespace

@@ -24,14 +24,24 @@ static std::vector<float> read_with_logprobs(Session& session, std::span<const i
 
 namespace {
 
-/// The tokens that may follow: those that the constraint allows, and those that end a text which is complete.
-class Allowed {
+bool has(std::span<const int32_t> ids, int32_t id) { return std::ranges::find(ids, id) != ids.end(); }
+
+/// Draws of the tokens that may follow: those that the constraint allows, and those that end a text which is complete.
+class ConstrainedText {
  public:
-  Allowed(TokenConstraint& constraint, std::span<const int32_t> stops) : constraint_(constraint), stops_(stops) {
-    constraint_.restart();
+  ConstrainedText(TokenConstraint& constraint, std::span<const int32_t> stops, int64_t tokens)
+      : constraint_(constraint), stops_(stops) {
+    constraint_.restart(tokens);
   }
-  std::span<const uint64_t> operator()(int64_t tokens_left) {
-    const std::span<const uint64_t> allowed = constraint_.allowed(tokens_left);
+  int32_t next(FunctionRef<int32_t(std::span<const uint64_t> allowed)> draw) {
+    for (;;)
+      if (const int32_t id = draw(allowed()); has(stops_, id) || constraint_.take(id)) return id;
+  }
+  bool is_over() const { return constraint_.is_complete() && (stops_.empty() || !constraint_.can_go_on()); }
+
+ private:
+  std::span<const uint64_t> allowed() {
+    const std::span<const uint64_t> allowed = constraint_.allowed();
     mask_.assign(allowed.begin(), allowed.end());
     for (int32_t id : stops_)
       if (id >= 0 && static_cast<size_t>(id) / 64 < mask_.size()) {
@@ -40,9 +50,7 @@ class Allowed {
       }
     return mask_;
   }
-  bool is_over() const { return constraint_.is_complete() && (stops_.empty() || !constraint_.can_go_on()); }
 
- private:
   TokenConstraint& constraint_;
   std::span<const int32_t> stops_;
   std::vector<uint64_t> mask_;
@@ -72,25 +80,23 @@ Generated generate(Session& session, std::span<const int32_t> prompt, const Gene
     done.runs = runner.steps(), done.proposed = runner.proposed(), done.accepted = runner.accepted();
     return done;
   };
+  std::optional<ConstrainedText> constrained;
+  const int64_t room = session.limits().context_window - begin - std::ssize(prompt) + 1;
+  if (options.constraint && room > 0)  // without room the prompt is refused
+    constrained.emplace(*options.constraint, options.stop_ids, std::min(options.max_tokens, room));
   std::span<const float> logits = timed(done.prefill_s, [&]() -> std::span<const float> {
     if (!options.prompt_logprobs) return session.append(prompt);
     return kept = read_with_logprobs(session, prompt, *options.prompt_logprobs, done.prompt_logprobs);
   });
-  std::optional<Allowed> allowed;
-  if (options.constraint) allowed.emplace(*options.constraint, options.stop_ids);
   for (int64_t i = 0; i < options.max_tokens; ++i) {
-    const int64_t held = begin + std::ssize(sequence) - std::ssize(options.before);  // tokens of the text so far
-    const int64_t left = std::min(options.max_tokens - i, session.limits().context_window - held + 1);
-    const int32_t id =
-        allowed ? sampler.sample(logits, sequence, begun, (*allowed)(left)) : sampler.sample(logits, sequence, begun);
-    if (std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end())
-      return ended(StopReason::stop_token);
+    auto draw = [&](std::span<const uint64_t> allowed) { return sampler.sample(logits, sequence, begun, allowed); };
+    const int32_t id = constrained ? constrained->next(draw) : draw({});
+    if (has(options.stop_ids, id)) return ended(StopReason::stop_token);
     if (options.logprobs) done.logprobs.push_back(logprob_of(logits, id, *options.logprobs));
-    if (allowed) options.constraint->take(id);
     sequence.push_back(id);
     runner.settle(id);
     if (!take(id)) return ended(StopReason::told);
-    if (allowed && allowed->is_over()) return ended(StopReason::complete);
+    if (constrained && constrained->is_over()) return ended(StopReason::complete);
     if (i + 1 == options.max_tokens) break;
     if (begin + std::ssize(sequence) - std::ssize(options.before) > session.limits().context_window)
       return ended(StopReason::context_full);

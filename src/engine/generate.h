@@ -11,11 +11,12 @@ namespace sator {
 class TokenConstraint {
  public:
   virtual ~TokenConstraint() = default;
-  /// Goes back to the begin of a text.
-  virtual void restart() = 0;
-  /// A bit for each token that may follow; until the next call. `tokens_left`: how many the text may still have.
-  virtual std::span<const uint64_t> allowed(int64_t tokens_left) = 0;
-  virtual void take(int32_t id) = 0;
+  /// Begins a text of so many tokens at most. Errors: no text has so few.
+  virtual void restart(int64_t tokens) = 0;
+  /// A bit for each token that may follow; until the next call.
+  virtual std::span<const uint64_t> allowed() = 0;
+  /// Goes on with an allowed token. False where the text could not be ended in time: the token is allowed no longer.
+  virtual bool take(int32_t id) = 0;
   /// Whether the text may end here, and whether it may go on.
   virtual bool is_complete() const = 0;
   virtual bool can_go_on() const = 0;

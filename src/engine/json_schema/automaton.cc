@@ -79,38 +79,9 @@ std::span<const unsigned char> StringReader::possible() const {
 }
 
 Automaton::Automaton(std::shared_ptr<const Shapes> shapes) : shapes_(std::move(shapes)) {
-  find_free();
+  for (const std::vector<int64_t>& counts : shapes_->name_counts)
+    all_free_.push_back(std::ranges::all_of(counts, [](int64_t n) { return n == 0 || n == kInfinite; }));
   restart();
-}
-
-void Automaton::find_free() {
-  free_.resize(shapes_->dfas.size());
-  all_free_.assign(shapes_->dfas.size(), true);
-  for (const Shape& s : shapes_->shapes) {
-    if (s.kind != Shape::Kind::object) continue;
-    const auto at = static_cast<size_t>(s.dfa);
-    const Dfa& d = shapes_->dfas[at];
-    std::vector<bool>& is_free = free_[at];
-    is_free.assign(d.accepts.size(), true);
-    // A state is finite if all that it leads to is.
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (size_t q = 0; q < is_free.size(); ++q) {
-        if (!is_free[q]) continue;
-        const bool goes_on =
-            leads_on(s.dfa, static_cast<int32_t>(q)) && std::ranges::any_of(d.next[q], [&](int32_t to) {
-              return leads_on(s.dfa, to) && is_free[static_cast<size_t>(to)];
-            });
-        if (!goes_on) is_free[q] = false, changed = true;
-      }
-    }
-    for (size_t q = 0; q < is_free.size(); ++q)
-      if (!is_free[q] && leads_on(s.dfa, static_cast<int32_t>(q))) all_free_[at] = false;
-  }
-}
-
-bool Automaton::is_free(const Shape& s, int32_t state) const {
-  return free_[static_cast<size_t>(s.dfa)][static_cast<size_t>(state)];
 }
 
 void Automaton::restart() {
@@ -204,11 +175,12 @@ std::string Automaton::key() const {
         static_cast<int64_t>(f.reader.stage) << 24);
     put(f.of), put(f.state), put(f.count), put(f.text), put(f.seen), put(f.parent);
   }
-  for (const std::string& t : texts_) out += t + '\n';
+  auto put_text = [&](const std::string& t) { put(std::ssize(t)), out += t; };
+  for (const std::string& t : texts_) put_text(t);
   for (const Seen& s : seens_) {
     for (bool b : s.names) out += b ? '1' : '0';
-    for (const std::string& t : s.others) out += t + '\n';
-    out += ';';
+    put(std::ssize(s.others));
+    for (const std::string& t : s.others) put_text(t);
   }
   return out;
 }
@@ -248,7 +220,7 @@ void Automaton::step(int32_t top, unsigned char byte, std::vector<int32_t>& out)
 
 /// Whether a number that goes on so can end within what a number may have.
 bool Automaton::number_has_room(const Frame& f) const {
-  const std::vector<int32_t>& distance = shapes_->distances[static_cast<size_t>(f.of)];
+  const std::vector<int64_t>& distance = shapes_->distances[static_cast<size_t>(f.of)];
   const int64_t shortest = distance[static_cast<size_t>(dfa(f.of).start)];
   return f.count + distance[static_cast<size_t>(f.state)] <= std::max(kMostNumberBytes, shortest);
 }
@@ -289,7 +261,7 @@ void Automaton::step_value(const Frame& f, int32_t, unsigned char byte, std::vec
         break;
       case Shape::Kind::object:
         if (byte == '{') {
-          seens_.push_back({.names = std::vector<bool>(s.names.size())});
+          seens_.emplace_back().names.resize(s.names.size());
           out.push_back(add({.kind = Kind::object,
                              .is_first = true,
                              .of = index,
@@ -408,17 +380,18 @@ bool Automaton::name_leads_on(const Shape& s, const Seen& seen, const std::strin
         has_room(s, seen, own->required))
       return true;
   if (!leads_on(s.dfa, state) || !has_room(s, seen, false)) return false;
+  // Of finitely many names one must be left.
+  int64_t taken = 0;
+  auto count_taken = [&](std::string_view name) {
+    if (!name.starts_with(text)) return;
+    int32_t end = state;
+    for (char c : name.substr(text.size())) end = dfa(s.dfa).step(end, static_cast<unsigned char>(c));
+    taken += dfa(s.dfa).accepting(end);
+  };
   if (is_free(s, state)) return true;
-  // Finitely many: one of them must be left.
-  Dfa rest = dfa(s.dfa);
-  rest.start = state;
-  const auto ends = texts_of(pruned(rest), static_cast<size_t>(kMostOtherNames));
-  if (!ends) return std::ssize(seen.others) + std::ssize(s.names) < kMostOtherNames;
-  return std::ranges::any_of(*ends, [&](const std::string& end) {
-    const std::string name = text + end;
-    return !std::ranges::binary_search(seen.others, name) &&
-           !std::ranges::binary_search(s.names, name, {}, &Shape::Name::name);
-  });
+  for (const std::string& name : seen.others) count_taken(name);
+  for (const Shape::Name& n : s.names) count_taken(n.name);
+  return shapes_->name_counts[static_cast<size_t>(s.dfa)][static_cast<size_t>(state)] > taken;
 }
 
 bool Automaton::may_close(const Shape& s, const Seen& seen) const {

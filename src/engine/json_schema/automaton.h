@@ -11,7 +11,7 @@
 #include <span>
 #include <string_view>
 
-#include "engine/json_schema/shapes.h"
+#include "engine/json_schema/shortest.h"
 
 namespace sator::json_schema {
 
@@ -49,11 +49,9 @@ class Automaton {
     int32_t parent = -1;           // index; -1: the document ends with this
     bool operator==(const Frame&) const = default;
   };
-  /// Names of an object that were given.
-  struct Seen {
-    std::vector<bool> names;          // [Shape::names]
-    std::vector<std::string> others;  // sorted
-    int64_t count = 0, required = 0;  // required: of those that are required
+  /// What an object has.
+  struct Seen : GivenNames {
+    int64_t count = 0, required = 0;  // members, and of these those that are required
     bool operator==(const Seen&) const = default;
   };
   static constexpr int64_t kMostNumberBytes = 48;
@@ -90,7 +88,10 @@ class Automaton {
   /// Whether a member that is required or not, or has a name that the schema does not name, has room.
   bool has_room(const Shape& shape, const Seen& seen, bool required) const;
   /// Whether names that the schema does not name lead on from a state to infinitely many.
-  bool is_free(const Shape& shape, int32_t state) const;
+  bool is_free(const Shape& shape, int32_t state) const {
+    return shapes_->name_counts[static_cast<size_t>(shape.dfa)][static_cast<size_t>(state)] == kInfinite;
+  }
+  /// Whether that holds for each of its states.
   bool all_free(const Shape& shape) const { return all_free_[static_cast<size_t>(shape.dfa)]; }
 
  private:
@@ -112,12 +113,10 @@ class Automaton {
   bool name_leads_on(const Shape& s, const Seen& seen, const std::string& text, int32_t state) const;
   bool may_close(const Shape& s, const Seen& seen) const;
   bool may_add_member(const Shape& s, const Seen& seen) const;
-  void find_free();
   void keep_only(std::vector<int32_t> tops);
 
   std::shared_ptr<const Shapes> shapes_;
-  std::vector<std::vector<bool>> free_;  // [dfa of other names][state]
-  std::vector<bool> all_free_;
+  std::vector<bool> all_free_;  // [dfa of other names]
   std::vector<Frame> frames_;
   std::vector<std::string> texts_;
   std::vector<Seen> seens_;

@@ -57,11 +57,11 @@ bool CaseSplitter::is_true(NodeId id) const {
 
 std::vector<Case> CaseSplitter::cases_of(const std::vector<Literal>& demands) const {
   std::vector<Case> out;
-  solve({.open = demands}, out);
+  solve({.open = demands}, place_of(demands), out);
   return out;
 }
 
-void CaseSplitter::solve(Branch b, std::vector<Case>& out) const {
+void CaseSplitter::solve(Branch b, const std::string& where, std::vector<Case>& out) const {
   while (!b.open.empty()) {
     const Literal l = b.open.back();
     b.open.pop_back();
@@ -76,8 +76,9 @@ void CaseSplitter::solve(Branch b, std::vector<Case>& out) const {
   }
   if (b.choices.empty()) {
     if (out.size() >= kMostCases)
-      fail({.what = text("a value has more than ", kMostCases, " cases"),
-            .needs = "fewer alternatives beside each other (anyOf, oneOf, not, if)"});
+      fail({.what = text(where, ": the alternatives make more than ", kMostCases, " cases of one value"),
+            .needs = "fewer alternatives of anyOf, oneOf, enum, not and if: of those that hold at once they multiply",
+            .hint = "write one list of alternatives instead of several; of many texts, a pattern instead of an enum"});
     out.push_back(std::move(b.demands));
     return;
   }
@@ -90,7 +91,7 @@ void CaseSplitter::solve(Branch b, std::vector<Case>& out) const {
     if (way.change) way.change(next.demands);
     if (next.demands.types == 0) continue;
     next.open.insert(next.open.end(), way.literals.begin(), way.literals.end());
-    solve(std::move(next), out);
+    solve(std::move(next), where, out);
   }
 }
 

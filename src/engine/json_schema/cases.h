@@ -36,6 +36,10 @@ class CaseSplitter {
 
   /// Errors: as of Shapes::of.
   std::vector<Case> cases_of(const std::vector<Literal>& demands) const;
+  /// Where the schema says so, for errors.
+  const std::string& place_of(const std::vector<Literal>& demands) const {
+    return nodes_[demands.empty() ? 0 : static_cast<size_t>(demands[0].node)].where;
+  }
 
  private:
   struct Branch;
@@ -46,7 +50,7 @@ class CaseSplitter {
   };
   using Choice = std::vector<Way>;
 
-  void solve(Branch branch, std::vector<Case>& out) const;
+  void solve(Branch branch, const std::string& where, std::vector<Case>& out) const;
   void add_positive(Branch& branch, const SchemaNode& n, NodeId id) const;
   Choice opposite_of(const SchemaNode& n, NodeId id) const;
   void add_opposites_of_arrays(Choice& ways, const SchemaNode& n) const;

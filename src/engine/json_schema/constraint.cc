@@ -15,66 +15,63 @@ static std::vector<std::string> token_bytes(const Tokenizer& tokenizer, int64_t 
   return bytes;
 }
 
-/// By how many bytes one value that need not be there, or could be shorter, makes a document longer at most.
-static int64_t longest_extra(const Shapes& shapes) {
-  int64_t longest = 0;
-  auto extra = [&](int64_t bytes) {
-    if (bytes < Shapes::kNoBytes) longest = std::max(longest, bytes);
-  };
-  auto least = [&](ValueId v) {
-    return v == kNoValue ? int64_t{0} : int64_t{shapes.least_bytes[static_cast<size_t>(v)]};
-  };
-  constexpr int64_t kQuotesColonComma = 4, kMadeUpName = 16;
-  for (const Shape& s : shapes.shapes) {
-    for (const Shape::Name& n : s.names)
-      if (!n.required && n.value != kNoValue) extra(kQuotesColonComma + std::ssize(n.name) + least(n.value));
-    for (ValueId v : s.other_values)
-      if (v != kNoValue) extra(kQuotesColonComma + kMadeUpName + least(v));
-    if (s.kind != Shape::Kind::array) continue;
-    extra(1 + least(s.rest));
-    for (ValueId v : s.prefix) extra(1 + least(v));
-  }
-  for (size_t v = 0; v < shapes.of_value.size(); ++v)
-    for (int32_t s : shapes.of_value[v])
-      extra(shapes.least_bytes_of(shapes.shapes[static_cast<size_t>(s)]) - shapes.least_bytes[v]);
-  return longest;
-}
-
 JsonConstraint::JsonConstraint(std::shared_ptr<const Shapes> shapes, const Tokenizer& tokenizer, int64_t vocab_size)
     : place_(std::move(shapes)), masks_(token_bytes(tokenizer, vocab_size)) {
-  constexpr int64_t kOpenedByOneToken = 2, kBrackets = 16;
-  slack_ = kOpenedByOneToken * longest_extra(place_.shapes()) + kBrackets;
-  forced_.resize(static_cast<size_t>(vocab_size + 63) / 64);
+  mask_.resize(static_cast<size_t>(vocab_size + 63) / 64);
 }
 
-void JsonConstraint::restart() { place_.restart(); }
-
-std::span<const uint64_t> JsonConstraint::allowed(int64_t tokens_left) {
-  constexpr int64_t kFarFromTheEnd = 20'000;
-  if (tokens_left < kFarFromTheEnd) {
-    const std::optional<std::string> rest = completion_of(place_);
-    const std::vector<int32_t> tokens = rest ? masks_.longest_tokens(*rest) : std::vector<int32_t>();
-    if (!tokens.empty() && tokens_left <= std::ssize(tokens) + slack_) {
-      std::ranges::fill(forced_, 0);
-      forced_[static_cast<size_t>(tokens[0]) / 64] |= uint64_t{1} << (tokens[0] % 64);
-      return forced_;
-    }
-  }
-  if (place_.is_complete() && tokens_left <= slack_) {  // a number that could go on: it ends here
-    std::ranges::fill(forced_, 0);
-    return forced_;
-  }
-  const std::span<const uint64_t> mask = masks_.of(place_);
-  if (place_.can_go_on() && !place_.is_complete() && std::ranges::all_of(mask, [](uint64_t word) { return word == 0; }))
-    fail({.what = "no token of the vocabulary goes on with the JSON document",
-          .needs = "a tokenizer that has all bytes as tokens",
-          .hint = "allow other characters in the schema, or take another model"});
-  return mask;
+void JsonConstraint::restart(int64_t tokens) {
+  place_.restart();
+  refused_.clear();
+  tokens_left_ = tokens;
+  if (find_way(place_, tokens)) return;
+  const Shapes& shapes = place_.shapes();
+  fail({.what = text("the shortest JSON document of the schema has ",
+                     shapes.least_bytes[static_cast<size_t>(shapes.root)],
+                     " bytes, for which ",
+                     tokens,
+                     tokens == 1 ? " token does" : " tokens do",
+                     " not suffice"),
+        .needs = "as many tokens as the shortest document takes, of a tokenizer that has all of its characters",
+        .hint = "allow more tokens (--max-tokens, the model's context), or a shorter document (minLength, minItems)"});
 }
 
-void JsonConstraint::take(int32_t id) {
-  if (!place_.take(masks_.bytes_of(id)))
+/// Whether a document can be completed from a place with so many tokens; how is kept.
+bool JsonConstraint::find_way(const Automaton& from, int64_t tokens) {
+  const std::optional<std::string> rest = completion_of(from, tokens * masks_.longest_token());
+  std::optional<std::vector<int32_t>> way = rest ? masks_.fewest_tokens(*rest) : std::nullopt;
+  if (!way || std::ssize(*way) > tokens) return false;
+  std::ranges::reverse(*way);
+  way_ = std::move(*way);
+  return true;
+}
+
+std::span<const uint64_t> JsonConstraint::allowed() {
+  constexpr int64_t kMostRefused = 16;  // a model that will not end is not asked again
+  if (std::ssize(way_) == tokens_left_ || std::ssize(refused_) == kMostRefused) {
+    std::ranges::fill(mask_, 0);
+    if (!way_.empty()) mask_[static_cast<size_t>(way_.back()) / 64] |= uint64_t{1} << (way_.back() % 64);
+    return mask_;
+  }
+  std::ranges::copy(masks_.of(place_), mask_.begin());
+  for (int32_t id : refused_) mask_[static_cast<size_t>(id) / 64] &= ~(uint64_t{1} << (id % 64));
+  return mask_;
+}
+
+bool JsonConstraint::take(int32_t id) {
+  Automaton next = place_;
+  if (!next.take(masks_.bytes_of(id)))
     internal_error(text("token ", id, " was allowed and does not go on with the document"));
+  if (!way_.empty() && way_.back() == id) {
+    way_.pop_back();
+  } else if (!find_way(next, tokens_left_ - 1)) {
+    refused_.push_back(id);
+    return false;
+  }
+  place_ = std::move(next);
+  --tokens_left_;
+  refused_.clear();
+  return true;
 }
 
 }  // namespace sator::json_schema

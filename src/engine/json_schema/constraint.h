@@ -7,24 +7,28 @@
 
 namespace sator::json_schema {
 
-/// Lets a model generate documents of a schema. Where tokens run out the document is completed by the shortest way, so that it is whole
-/// wherever there was room for the shortest document and some more.
+/// Lets a model generate documents of a schema. A token is taken only if the tokens that are left then suffice for the shortest way to the
+/// document's end: it is whole wherever there is room for the shortest document.
 class JsonConstraint final : public TokenConstraint {
  public:
   ///   vocab_size  of the model: tokenizers may have fewer tokens
   JsonConstraint(std::shared_ptr<const Shapes> shapes, const Tokenizer& tokenizer, int64_t vocab_size);
 
-  void restart() override;
-  std::span<const uint64_t> allowed(int64_t tokens_left) override;
-  void take(int32_t id) override;
+  void restart(int64_t tokens) override;
+  std::span<const uint64_t> allowed() override;
+  bool take(int32_t id) override;
   bool is_complete() const override { return place_.is_complete(); }
   bool can_go_on() const override { return place_.can_go_on(); }
 
  private:
+  bool find_way(const Automaton& from, int64_t tokens);
+
   Automaton place_;
   TokenMasks masks_;
-  std::vector<uint64_t> forced_;
-  int64_t slack_ = 0;
+  std::vector<uint64_t> mask_;
+  int64_t tokens_left_ = 0;
+  std::vector<int32_t> way_;      // tokens that complete the document, the next one last
+  std::vector<int32_t> refused_;  // tokens after which those that are left would not suffice
 };
 
 }  // namespace sator::json_schema

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <queue>
 
 #include "base/error.h"
 
@@ -13,26 +14,47 @@ bool Dfa::contains(std::string_view text) const {
   return accepting(state);
 }
 
-std::vector<int32_t> distances(const Dfa& d) {
+int64_t written_bytes(unsigned char byte) {
+  if (byte == '"' || byte == '\\') return 2;
+  if (byte >= 0x20) return 1;
+  return std::string_view("\b\f\n\r\t").find(static_cast<char>(byte)) == std::string_view::npos ? 6 : 2;
+}
+
+std::vector<int64_t> distances(const Dfa& d) {
+  std::vector<int64_t> ends;
+  for (char accepting : d.accepts) ends.push_back(accepting ? 0 : -1);
+  return distances(d, ends);
+}
+
+std::vector<int64_t> distances(const Dfa& d, const std::vector<int64_t>& ends) {
   const auto n = static_cast<size_t>(d.size());
-  std::vector<std::vector<int32_t>> before(n);
-  for (int32_t s = 1; s < d.size(); ++s) {
-    int32_t last = Dfa::kDead;
-    for (int32_t t : d.next[static_cast<size_t>(s)])
-      if (t != last && t != Dfa::kDead) before[static_cast<size_t>(last = t)].push_back(s);
-  }
-  std::vector<int32_t> distance(n, -1), queue;
+  std::vector<std::vector<std::pair<int32_t, int64_t>>> before(n);  // and what the byte costs
   for (int32_t s = 1; s < d.size(); ++s)
-    if (d.accepting(s)) distance[static_cast<size_t>(s)] = 0, queue.push_back(s);
-  for (size_t i = 0; i < queue.size(); ++i)
-    for (int32_t s : before[static_cast<size_t>(queue[i])])
-      if (int32_t& at = distance[static_cast<size_t>(s)]; at < 0)
-        at = distance[static_cast<size_t>(queue[i])] + 1, queue.push_back(s);
+    for (size_t byte = 0; byte < 256; ++byte)
+      if (const int32_t to = d.next[static_cast<size_t>(s)][byte]; to != Dfa::kDead) {
+        const std::pair edge(s, written_bytes(static_cast<unsigned char>(byte)));
+        auto& edges = before[static_cast<size_t>(to)];
+        if (edges.empty() || edges.back() != edge) edges.push_back(edge);
+      }
+  // Dijkstra's, from the ends.
+  std::vector<int64_t> distance(n, -1);
+  std::priority_queue<std::pair<int64_t, int32_t>, std::vector<std::pair<int64_t, int32_t>>, std::greater<>> open;
+  for (int32_t s = 1; s < d.size(); ++s)
+    if (ends[static_cast<size_t>(s)] >= 0) open.emplace(ends[static_cast<size_t>(s)], s);
+  while (!open.empty()) {
+    const auto [bytes, s] = open.top();
+    open.pop();
+    int64_t& at = distance[static_cast<size_t>(s)];
+    if (at >= 0) continue;
+    at = bytes;
+    for (const auto& [from, cost] : before[static_cast<size_t>(s)])
+      if (distance[static_cast<size_t>(from)] < 0) open.emplace(bytes + cost, from);
+  }
   return distance;
 }
 
 Dfa pruned(const Dfa& d) {
-  const std::vector<int32_t> distance = distances(d);
+  const std::vector<int64_t> distance = distances(d);
   Dfa out;
   std::vector<int32_t> number(static_cast<size_t>(d.size()), Dfa::kDead), order;
   auto numbered = [&](int32_t s) {
@@ -75,8 +97,6 @@ Dfa utf8_texts(int64_t least, int64_t most) {
   Dfa d;
   const int64_t counted = most >= 0 ? most : least;  // beyond it nothing changes
   if (most >= 0 && most < least) return d;
-  if (counted > kMostStates / 9)
-    fail({.what = text("a pattern beside a length of ", counted), .needs = "lengths below 2,000 beside a pattern"});
   std::vector<int32_t> at;
   for (int64_t n = 0; n <= counted; ++n) at.push_back(d.add_state(n >= least));
   d.start = at[0];
@@ -96,8 +116,9 @@ Dfa product(const Dfa& a, const Dfa& b, const std::function<bool(bool, bool)>& a
     auto [at, fresh] = number.try_emplace({x, y}, 0);
     if (!fresh) return at->second;
     if (d.size() > kMostStates)
-      fail({.what = text(what, " makes an automaton of more than ", kMostStates, " states"),
-            .needs = "shorter patterns, or fewer of them at once"});
+      fail({.what = text(what, " make an automaton of more than ", kMostStates, " states"),
+            .needs = "shorter patterns and lengths, or fewer of them at once",
+            .hint = "leave out what matters least, or take smaller counts"});
     order.emplace_back(x, y);
     return at->second = d.add_state(accepts(a.accepting(x), b.accepting(y)));
   };
@@ -133,13 +154,14 @@ Dfa only(std::string_view text) {
   return d;
 }
 
-std::string shortest_from(const Dfa& d, const std::vector<int32_t>& distance, int32_t state) {
+std::string shortest_from(const Dfa& d, const std::vector<int64_t>& distance, int32_t state) {
   std::string out;
   while (distance[static_cast<size_t>(state)] > 0) {
     // Printable bytes are nicer to read than others that are as short.
     auto leads = [&](int byte) {
       const int32_t to = d.step(state, static_cast<unsigned char>(byte));
-      return to != Dfa::kDead && distance[static_cast<size_t>(to)] == distance[static_cast<size_t>(state)] - 1;
+      return to != Dfa::kDead && distance[static_cast<size_t>(to)] + written_bytes(static_cast<unsigned char>(byte)) ==
+                                     distance[static_cast<size_t>(state)];
     };
     int byte = 'a';
     for (int k = 0; k < 256 && !leads(byte); ++k) byte = (byte + 1) % 256;
@@ -149,28 +171,37 @@ std::string shortest_from(const Dfa& d, const std::vector<int32_t>& distance, in
   return out;
 }
 
-bool is_infinite(const Dfa& d) {
-  // A cycle among states that are all of use.
-  const Dfa p = pruned(d);
-  std::vector<char> color(static_cast<size_t>(p.size()), 0);
-  std::vector<std::pair<int32_t, int>> path;
-  if (p.start == Dfa::kDead) return false;
-  path.emplace_back(p.start, 0);
-  color[static_cast<size_t>(p.start)] = 1;
-  while (!path.empty()) {
-    auto& [s, byte] = path.back();
-    if (byte == 256) {
-      color[static_cast<size_t>(s)] = 2;
-      path.pop_back();
+std::vector<int64_t> text_counts(const Dfa& d) {
+  constexpr int64_t kMany = kInfinite / 512;  // counts end here, that no sum overflows
+  const std::vector<int64_t> distance = distances(d);
+  const auto n = static_cast<size_t>(d.size());
+  std::vector<std::vector<int32_t>> before(n);  // once for each byte
+  std::vector<int32_t> uncounted(n, 0), ready;
+  std::vector<int64_t> counts(n, kInfinite);
+  counts[Dfa::kDead] = 0;
+  for (size_t s = 1; s < n; ++s) {
+    if (distance[s] < 0) {
+      counts[s] = 0;
       continue;
     }
-    const int32_t to = p.step(s, static_cast<unsigned char>(byte++));
-    if (to == Dfa::kDead) continue;
-    if (color[static_cast<size_t>(to)] == 1) return true;
-    if (color[static_cast<size_t>(to)] == 0) color[static_cast<size_t>(to)] = 1, path.emplace_back(to, 0);
+    for (int32_t to : d.next[s])
+      if (distance[static_cast<size_t>(to)] >= 0)
+        before[static_cast<size_t>(to)].push_back(static_cast<int32_t>(s)), ++uncounted[s];
+    if (uncounted[s] == 0) ready.push_back(static_cast<int32_t>(s));
   }
-  return false;
+  // From the ends; states of a cycle, and those that lead to one, are never ready.
+  for (size_t i = 0; i < ready.size(); ++i) {
+    const auto s = static_cast<size_t>(ready[i]);
+    int64_t count = d.accepts[s] != 0;
+    for (int32_t to : d.next[s]) count += counts[static_cast<size_t>(to)];
+    counts[s] = std::min(count, kMany);
+    for (int32_t from : before[s])
+      if (--uncounted[static_cast<size_t>(from)] == 0) ready.push_back(from);
+  }
+  return counts;
 }
+
+bool is_infinite(const Dfa& d) { return text_counts(d)[static_cast<size_t>(d.start)] == kInfinite; }
 
 std::optional<std::vector<std::string>> texts_of(const Dfa& d, size_t most) {
   std::vector<std::string> out;

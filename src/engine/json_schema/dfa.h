@@ -49,11 +49,17 @@ Dfa complement(const Dfa& d, const std::string& what);
 /// One text.
 Dfa only(std::string_view text);
 
-/// How many bytes at least lead from each state to an accepting one; -1 where none do.
-std::vector<int32_t> distances(const Dfa& d);
+/// Bytes of one as it is written in a string of JSON: 2 of a quote, 6 of most control characters.
+int64_t written_bytes(unsigned char byte);
+/// How many written bytes at least lead from each state to an accepting one; -1 where none do.
+std::vector<int64_t> distances(const Dfa& d);
+/// The same, where a text that ends at a state costs so many bytes more; -1: none ends there.
+std::vector<int64_t> distances(const Dfa& d, const std::vector<int64_t>& ends);
 /// One of the shortest texts that lead from a state to an accepting one.
-std::string shortest_from(const Dfa& d, const std::vector<int32_t>& distance, int32_t state);
-/// Whether infinitely many texts lead from the start to an accepting state.
+std::string shortest_from(const Dfa& d, const std::vector<int64_t>& distance, int32_t state);
+/// How many texts lead from each state to an accepting one; kInfinite: more than any number.
+inline constexpr int64_t kInfinite = INT64_MAX;
+std::vector<int64_t> text_counts(const Dfa& d);
 bool is_infinite(const Dfa& d);
 /// All texts of a finite language without dead ends, where there are at most `most`; nothing where there are more.
 std::optional<std::vector<std::string>> texts_of(const Dfa& d, size_t most);

@@ -25,7 +25,8 @@ Decimal Decimal::read(const std::string& number, const std::string& where) {
   point = (point < 0 ? std::ssize(digits) : point) + exponent;
   if (std::abs(point) + std::ssize(digits) > kMostDigits)
     fail({.what = text(where, ": the number ", number, " has more than ", kMostDigits, " digits"),
-          .needs = "numbers that can be written without an exponent"});
+          .needs = text("numbers of at most ", kMostDigits, " digits, written without an exponent"),
+          .hint = "take a bound that is nearer to what is meant"});
   if (point < 0) digits.insert(0, static_cast<size_t>(-point), '0'), point = 0;
   if (point > std::ssize(digits)) digits.append(static_cast<size_t>(point) - digits.size(), '0');
   d.whole = digits.substr(0, static_cast<size_t>(point));
@@ -89,7 +90,8 @@ class NumberAutomaton {
       if (!fresh) return at->second;
       if (d.size() > kMostStates)
         fail({.what = text(where_, ": the numbers make an automaton of more than ", kMostStates, " states"),
-              .needs = "a multipleOf with few digits, or one of them"});
+              .needs = "a multipleOf with few digits, or one of them, and bounds near to 0",
+              .hint = "leave out multipleOf or the bounds"});
       order.push_back(r);
       return at->second = d.add_state(accepts(r));
     };
@@ -110,7 +112,8 @@ class NumberAutomaton {
     units.erase(0, units.find_first_not_of('0'));
     if (units.size() > 6)
       fail({.what = text(where_, ": multipleOf ", d.written(), " has ", units.size(), " digits"),
-            .needs = "at most six digits"});
+            .needs = "a divisor of at most six digits, zeros at its ends included",
+            .hint = "take a divisor with fewer digits, or leave it out"});
     out.units = std::stoll(units);
     return out;
   }

@@ -26,7 +26,8 @@ struct Nfa {
     constexpr size_t kMost = 200'000;
     if (states.size() > kMost)
       fail({.what = text(where, ": the pattern makes an automaton of more than ", kMost, " states"),
-            .needs = "smaller counts"});
+            .needs = "fewer characters, each of them counted as often as it is repeated",
+            .hint = "take smaller counts"});
     states.push_back(s);
     return static_cast<int32_t>(states.size()) - 1;
   }
@@ -59,9 +60,14 @@ struct Nfa {
       states[static_cast<size_t>(loop)].out = body;
       at = loop;
     }
-    for (int64_t i = r.least; i < r.most; ++i)
-      at = add({.kind = Kind::split, .out = lead(r.parts[0], at), .other = to});
-    for (int64_t i = 0; i < r.least; ++i) at = lead(r.parts[0], at);
+    // A part that reads nothing leads to where it begins: more of them are no more.
+    for (int64_t i = r.least; i < r.most; ++i) {
+      const int32_t part = lead(r.parts[0], at);
+      if (part == at) break;
+      at = add({.kind = Kind::split, .out = part, .other = to});
+    }
+    for (int64_t i = 0; i < r.least; ++i)
+      if (const int32_t part = lead(r.parts[0], at); std::exchange(at, part) == part) break;
     return at;
   }
 
@@ -146,7 +152,8 @@ class Subsets {
       if (!fresh) return at->second;
       if (d.size() > kMostStates)
         fail({.what = text(where, ": the pattern makes an automaton of more than ", kMostStates, " states"),
-              .needs = "a simpler pattern"});
+              .needs = "a pattern that has to remember less: a count behind .* is remembered from each place on",
+              .hint = "tie it to the begin by ^, or take smaller counts"});
       if (!matched) closure(set, at_begin, true, matched_at_end);
       order.push_back(set);
       return at->second = d.add_state(matched || matched_at_end);
@@ -195,7 +202,7 @@ Dfa pattern_dfa(const std::string& pattern, const std::string& where) {
   Nfa nfa{.where = where};
   const int32_t match = nfa.add({.kind = Nfa::Kind::match});
   const int32_t start = nfa.lead(syntax, match);
-  return intersection(utf8_texts(), Subsets(nfa, start).all(where), where);
+  return intersection(utf8_texts(), Subsets(nfa, start).all(where), where + ": the pattern");
 }
 
 }  // namespace sator::json_schema

@@ -90,10 +90,14 @@ class PatternParser {
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& what) const {
+  [[noreturn]] void refuse(const std::string& what,
+                           const std::string& needs =
+                               "a regular expression of ECMA-262 whose language is regular: no "
+                               "lookaround, no back references, no \\b",
+                           const std::string& hint = "") const {
     fail({.what = text(where_, ": the pattern ", string_literal(pattern_), " ", what, ", at character ", at_ + 1),
-          .needs =
-              "a regular expression of ECMA-262 whose language is regular: no lookaround, no back references, no \\b"});
+          .needs = needs,
+          .hint = hint});
   }
   bool more() const { return at_ < chars_.size(); }
   bool is(char32_t c) const { return more() && chars_[at_] == c; }
@@ -108,7 +112,7 @@ class PatternParser {
   }
 
   Regular choice(int depth) {
-    if (depth > kMostNesting) refuse("is nested too deeply");
+    if (depth > kMostNesting) refuse(text("nests deeper than ", kMostNesting, " groups"), "fewer groups in each other");
     Regular all{.kind = Regular::Kind::choice};
     do all.parts.push_back(sequence(depth));
     while (take('|'));
@@ -161,7 +165,10 @@ class PatternParser {
       return false;
     }
     if (*most >= 0 && *most < *least) refuse("has a count from more to fewer");
-    if (std::max(*least, *most) > kMostRepeats) refuse(text("counts beyond ", kMostRepeats));
+    if (std::max(*least, *most) > kMostRepeats)
+      refuse(text("counts beyond ", kMostRepeats),
+             text("counts up to ", kMostRepeats),
+             "write + or *, or minLength and maxLength instead of the count");
     count = {*least, *most};
     return true;
   }

@@ -34,14 +34,23 @@ constexpr std::string_view kNotDone[] = {"contains",
                                          "uniqueItems",
                                          "dependentRequired",
                                          "dependentSchemas",
-                                         "dependencies",
                                          "unevaluatedItems",
                                          "unevaluatedProperties",
                                          "$dynamicRef",
                                          "$dynamicAnchor",
-                                         "$recursiveRef",
-                                         "additionalItems",
                                          "$vocabulary"};
+/// Keywords that restricted values in drafts before 2020-12, and what stands in their place.
+struct OldKeyword {
+  std::string_view name;
+  const char* hint;
+};
+constexpr OldKeyword kOfOlderDrafts[] = {
+    {"additionalItems", "write prefixItems for a list of items, items for those behind"},
+    {"dependencies", "write anyOf: the property is not there, or what it asks for"},
+    {"$recursiveRef", "write $ref"},
+    {"disallow", "write not"},
+    {"divisibleBy", "write multipleOf"},
+    {"extends", "write allOf"}};
 /// At which values they say nothing.
 bool says_nothing(const std::string& name, const Json& value) {
   return (name == "uniqueItems" && value == false) ||
@@ -95,16 +104,16 @@ class Reader {
   Reader(const Json& root, std::string source) : root_(root), source_(std::move(source)) {}
 
   Schema all() {
-    schema_.root = node_of(root_, "#");
+    schema_.root = node_of(root_, text(source_, ": #"));
     for (size_t i = 0; i < open_.size(); ++i) fill(open_[i].first, *open_[i].second);
     schema_.ignored.assign(ignored_.begin(), ignored_.end());
     return std::move(schema_);
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& where, const std::string& what, const std::string& needs,
-                           const std::string& hint = "") const {
-    fail({.what = text(source_, ": ", where, " ", what), .needs = needs, .hint = hint});
+  [[noreturn]] static void refuse(const std::string& where, const std::string& what, const std::string& needs,
+                                  const std::string& hint = "") {
+    fail({.what = text(where, " ", what), .needs = needs, .hint = hint});
   }
 
   /// The node of a subschema, which is read later: schemas may contain themselves.
@@ -128,7 +137,7 @@ class Reader {
     if (json.is_boolean()) {
       n.types = json.get<bool>() ? kAllTypes : 0;
     } else {
-      for (const auto& [name, value] : json.items()) check_known(name, value, json, n.where);
+      for (const auto& [name, value] : json.items()) check_known(name, value, json, n);
       fill_values(n, json);
       fill_numbers(n, json);
       fill_strings(n, json);
@@ -139,7 +148,7 @@ class Reader {
     schema_.nodes[static_cast<size_t>(id)] = std::move(n);
   }
 
-  void check_known(const std::string& name, const Json& value, const Json& schema, const std::string& where) {
+  void check_known(const std::string& name, const Json& value, const Json& schema, const SchemaNode& n) {
     static const std::set<std::string_view> done = {"type",
                                                     "const",
                                                     "enum",
@@ -172,12 +181,17 @@ class Reader {
                                                     "$ref"};
     if (done.contains(name) || std::ranges::count(kAnnotations, name) > 0) return;
     if (name == "$id") {
-      if (where == "#") return;
-      refuse(where, "has an $id of its own", "one document with one $id", "leave it out, and refer by #/$defs/...");
+      if (&schema == &root_) return;
+      refuse(n.where, "has an $id of its own", "one document with one $id", "leave it out, and refer by #/$defs/...");
     }
     if (says_nothing(name, value) || lacks_its_keyword(name, schema)) return;
     if (std::ranges::count(kNotDone, name) > 0)
-      refuse(where, text("has ", name, ", which is not done"), "keywords that docs/generation.md lists");
+      refuse(n.where, text("has ", name, ", which is not done"), "keywords that docs/generation.md lists");
+    if (const auto old = std::ranges::find(kOfOlderDrafts, name, &OldKeyword::name); old != std::end(kOfOlderDrafts))
+      refuse(n.where,
+             text("has ", name, ", which is not done: older drafts than 2020-12 have it"),
+             "keywords of draft 2020-12",
+             old->hint);
     ignored_.insert(name);
   }
 
@@ -236,7 +250,7 @@ class Reader {
         n.max_properties = std::ssize(value);  // there is room for no other
         break;
       default:
-        n.number_value = Decimal::read(value.dump(), text(source_, ": ", where));
+        n.number_value = Decimal::read(value.dump(), where);
         n.types = n.number_value->is_integer() ? kInteger : kFraction;
     }
     schema_.nodes[static_cast<size_t>(id)] = std::move(n);
@@ -248,7 +262,7 @@ class Reader {
     const Json* at = find(json, name);
     if (!at) return {};
     if (!at->is_number()) refuse(place(n, name), "is no number", "a number");
-    return Decimal::read(at->dump(), text(source_, ": ", place(n, name)));
+    return Decimal::read(at->dump(), place(n, name));
   }
   int64_t count(const SchemaNode& n, const Json& json, const char* name, int64_t otherwise) const {
     constexpr double kMostCount = 1e9;
@@ -358,7 +372,7 @@ class Reader {
       at = anchored(root_, pointer, 0);
       if (!at)
         refuse(place(n, "$ref"), text("refers to ", ref, ", which no $anchor names"), "an $anchor of the document");
-      return node_of(*at, ref);
+      return node_of(*at, text(source_, ": ", ref));
     }
     const std::vector<std::string_view> parts = split(pointer, '/');
     for (size_t i = 1; i < parts.size() && at; ++i) {
@@ -372,7 +386,7 @@ class Reader {
       }
     }
     if (!at) refuse(place(n, "$ref"), text("refers to ", ref, ", which is not there"), "a place in this document");
-    return node_of(*at, ref);
+    return node_of(*at, text(source_, ": ", ref));
   }
   const Json* anchored(const Json& json, const std::string& name, int depth) const {
     if (json.is_object()) {

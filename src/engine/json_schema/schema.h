@@ -27,7 +27,7 @@ using NodeId = int32_t;
 
 /// What one subschema says. A keyword of one type says nothing of values of others.
 struct SchemaNode {
-  std::string where;  ///< "#/properties/a"
+  std::string where;  ///< "person.json: #/properties/a"
   uint8_t types = kAllTypes;
   std::optional<Decimal> number_value;      ///< of const and enum: this number
   std::optional<std::string> string_value;  ///< this string

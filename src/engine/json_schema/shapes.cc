@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "engine/json_schema/cases.h"
 #include "engine/json_schema/pattern.h"
+#include "engine/json_schema/shortest.h"
 
 namespace sator::json_schema {
 
@@ -13,6 +14,11 @@ namespace {
 
 constexpr size_t kMostValues = 20'000;
 constexpr int64_t kMostFiniteNames = kMostOtherNames;
+constexpr int64_t kMostCharacters = 2000;  // that an automaton counts
+
+int64_t characters(std::string_view text) {
+  return std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
+}
 
 class ShapeBuilder {
  public:
@@ -36,7 +42,11 @@ class ShapeBuilder {
     for (const Dfa& d : out_.dfas) out_.distances.push_back(distances(d));
     for (Shape& s : out_.shapes)
       if (s.kind == Shape::Kind::object) name_finite(s);
-    find_least_bytes();
+    find_shortest(out_);
+    out_.name_counts.resize(out_.dfas.size());
+    for (const Shape& s : out_.shapes)
+      if (s.kind == Shape::Kind::object)
+        out_.name_counts[static_cast<size_t>(s.dfa)] = text_counts(out_.dfas[static_cast<size_t>(s.dfa)]);
     return std::move(out_);
   }
 
@@ -47,8 +57,9 @@ class ShapeBuilder {
     const auto [at, fresh] = numbers_.try_emplace(demands, static_cast<ValueId>(demands_.size()));
     if (fresh) {
       if (demands_.size() >= kMostValues)
-        fail({.what = text("the schema makes more than ", kMostValues, " kinds of values"),
-              .needs = "a simpler schema"});
+        fail({.what = text(where_, ": there the schema has more than ", kMostValues, " kinds of values"),
+              .needs = "fewer subschemas that hold for one value at once",
+              .hint = "leave out alternatives, or take the schema apart"});
       demands_.push_back(std::move(demands));
       out_.of_value.emplace_back();
       state_.push_back(State::open);
@@ -64,13 +75,16 @@ class ShapeBuilder {
     if (state_[at] != State::open) return;
     state_[at] = State::being_split;
     std::vector<int32_t> shapes;
+    const std::string before = std::exchange(where_, splitter_.place_of(demands_[at]));
     try {
       const std::vector<Literal> demands = demands_[at];
       for (const Case& c : splitter_.cases_of(demands)) add_shapes(c, shapes);
     } catch (...) {
       state_[at] = State::open;
+      where_ = before;
       throw;
     }
+    where_ = before;
     out_.of_value[at] = std::move(shapes);
     state_[at] = State::done;
   }
@@ -107,11 +121,10 @@ class ShapeBuilder {
     for (const NumberRules::Bound& b : rules.bounds) key += text(" ", static_cast<int>(b.compare), b.value.written());
     for (const Decimal& d : rules.multiple_of) key += text(" *", d.written());
     for (const Decimal& d : rules.not_multiple_of) key += text(" !", d.written());
-    return keep(key, [&] { return number_dfa(rules, "the schema"); });
+    return keep(key, [&] { return number_dfa(rules, where_); });
   }
   const Dfa& dfa_of_pattern(const std::string& pattern) {
-    return out_
-        .dfas[static_cast<size_t>(keep("pattern " + pattern, [&] { return pattern_dfa(pattern, "the schema"); }))];
+    return out_.dfas[static_cast<size_t>(keep("pattern " + pattern, [&] { return pattern_dfa(pattern, where_); }))];
   }
 
   std::optional<Shape> string_shape(const Case& c) {
@@ -130,8 +143,18 @@ class ShapeBuilder {
     return s;
   }
   Dfa string_dfa(const Case& c) {
-    const std::string what = "the schema";
-    Dfa d = utf8_texts(c.min_length, c.max_length);
+    const std::string what = where_ + ": the texts";
+    Dfa d;
+    if (const auto is = std::ranges::find(c.texts, false, &std::pair<std::string, bool>::second); is != c.texts.end()) {
+      const int64_t length = characters(is->first);
+      if (length >= c.min_length && (c.max_length < 0 || length <= c.max_length)) d = only(is->first);
+    } else {
+      if (std::max(c.min_length, c.max_length) > kMostCharacters)
+        fail({.what = text(where_, ": a length of ", std::max(c.min_length, c.max_length), " beside a pattern"),
+              .needs = text("lengths up to ", kMostCharacters, " beside a pattern, or of names"),
+              .hint = "leave out the length, or say it in the pattern: ^.{1,100}$"});
+      d = utf8_texts(c.min_length, c.max_length);
+    }
     for (const auto& [t, negative] : c.texts) d = intersection(d, negative ? complement(only(t), what) : only(t), what);
     for (const auto& [p, negative] : c.patterns) {
       const Dfa one = dfa_of_pattern(p);
@@ -176,6 +199,10 @@ class ShapeBuilder {
       if (!is_allowed) demands.push_back(never());
       s.names.push_back({name, value_of(std::move(demands)), required});
     }
+    if (s.least - std::ssize(s.names) > kMostOtherNames)
+      fail({.what = text(where_, ": minProperties asks for ", s.least, " members"),
+            .needs = text("at most ", kMostOtherNames, " besides those that the schema names"),
+            .hint = "ask for fewer, or for an array of that many items"});
     add_other_names(c, allowed, s);
     return s;
   }
@@ -205,7 +232,7 @@ class ShapeBuilder {
     CaseSplitter splitter(schema_.nodes, [](Literal, Literal) { return false; });
     for (const Case& name : splitter.cases_of(c.names))
       if (name.types & kString)
-        all = product(all, string_dfa(name), [](bool x, bool y) { return x || y; }, "propertyNames");
+        all = product(all, string_dfa(name), [](bool x, bool y) { return x || y; }, where_ + ": propertyNames");
     return all;
   }
 
@@ -226,8 +253,9 @@ class ShapeBuilder {
       auto [at, fresh] = number.try_emplace(states, 0);
       if (!fresh) return at->second;
       if (d.size() > kMostStates)
-        fail({.what = text("patternProperties make an automaton of more than ", kMostStates, " states"),
-              .needs = "simpler patterns, or fewer"});
+        fail({.what = text(where_, ": patternProperties make an automaton of more than ", kMostStates, " states"),
+              .needs = "shorter patterns, or fewer of them at once",
+              .hint = "say less by patterns of names: smaller counts, begins (^x_) instead of parts"});
       order.push_back(states);
       const bool ends = parts[0].accepting(states[0]) && (!allowed || allowed->accepting(states.back()));
       values.push_back(ends ? other_value(c, in_order, parts, states) : kNoValue);
@@ -374,21 +402,8 @@ class ShapeBuilder {
     }
     std::ranges::sort(s.names, {}, &Shape::Name::name);
     std::ranges::fill(d.accepts, 0);
-    out_.distances[static_cast<size_t>(s.dfa)].assign(d.accepts.size(), -1);
   }
 
-  // ---- shortest documents
-  void find_least_bytes() {
-    out_.least_bytes.assign(demands_.size(), Shapes::kNoBytes);
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (size_t v = 0; v < demands_.size(); ++v)
-        for (int32_t s : out_.of_value[v]) {
-          const int64_t bytes = out_.least_bytes_of(out_.shapes[static_cast<size_t>(s)]);
-          if (bytes < out_.least_bytes[v]) out_.least_bytes[v] = static_cast<int32_t>(bytes), changed = true;
-        }
-    }
-  }
   static constexpr int kMostLooks = 4;  // of are_disjoint within cases that are_disjoint looks at
   Schema schema_;
   CaseSplitter splitter_;
@@ -398,38 +413,11 @@ class ShapeBuilder {
   std::vector<State> state_;
   std::map<std::string, int32_t> dfa_numbers_;
   std::vector<bool> exists_;
+  std::string where_;  // the value that is split
   int looks_ = 0;
 };
 
 }  // namespace
-
-int64_t Shapes::least_bytes_of(const Shape& s) const {
-  constexpr int64_t kMadeUpName = 32;  // a member whose name the schema does not say, with its value
-  auto of = [&](ValueId v) { return v == kNoValue ? int64_t{kNoBytes} : int64_t{least_bytes[static_cast<size_t>(v)]}; };
-  auto of_dfa = [&](int32_t dfa) {
-    const auto at = static_cast<size_t>(dfa);
-    return int64_t{distances[at][static_cast<size_t>(dfas[at].start)]};
-  };
-  int64_t bytes = 2;
-  switch (s.kind) {
-    case Shape::Kind::word: return std::ssize(s.word);
-    case Shape::Kind::number: return of_dfa(s.dfa);
-    case Shape::Kind::string: return bytes + std::max(of_dfa(s.dfa), s.least);
-    case Shape::Kind::array:
-      bytes += std::max<int64_t>(s.least - 1, 0);
-      for (int64_t i = 0; i < s.least && bytes < kNoBytes; ++i)
-        bytes += of(i < std::ssize(s.prefix) ? s.prefix[static_cast<size_t>(i)] : s.rest);
-      break;
-    case Shape::Kind::object: {
-      int64_t members = 0;
-      for (const Shape::Name& n : s.names)
-        if (n.required) bytes += 4 + std::ssize(n.name) + of(n.value), ++members;
-      bytes += kMadeUpName * std::max<int64_t>(s.least - members, 0);
-      break;
-    }
-  }
-  return std::min<int64_t>(bytes, kNoBytes);
-}
 
 Shapes Shapes::of(Schema schema) { return ShapeBuilder(std::move(schema)).all(); }
 

@@ -19,7 +19,7 @@ struct Literal {
 /// Subschemas that a value must satisfy all at once; numbered.
 using ValueId = int32_t;
 inline constexpr ValueId kNoValue = -1;
-/// Members of one object, besides those that the schema names.
+/// Members of one object that a schema may ask for, besides those that it names.
 inline constexpr int64_t kMostOtherNames = 1000;
 
 /// One way to be valid: values of one type.
@@ -51,12 +51,13 @@ struct Shapes {
   std::vector<std::vector<int32_t>> of_value;  ///< [ValueId] indices of shapes
   ValueId root = 0;
   std::vector<Dfa> dfas;
-  std::vector<std::vector<int32_t>> distances;  ///< of dfas: bytes to an accepting state
-  std::vector<int32_t> least_bytes;             ///< [ValueId] of the shortest document
-
-  static constexpr int32_t kNoBytes = INT32_MAX / 4;
-  /// Bytes of the shortest document of a shape, about: names that have to be made up are guessed.
-  int64_t least_bytes_of(const Shape& s) const;
+  /// Of dfas: written bytes to an accepting state; of an object's other names with their values.
+  std::vector<std::vector<int64_t>> distances;
+  /// Of dfas of other names: how many of these lead on from a state.
+  std::vector<std::vector<int64_t>> name_counts;
+  std::vector<int64_t> least_bytes;  ///< [ValueId] of the shortest document
+  std::vector<int32_t> shortest;     ///< [ValueId] its shape
+  static constexpr int64_t kNoBytes = INT64_MAX / 4;
 
   /// Errors: no value is valid; the opposite of a keyword is needed (for oneOf, not, if) and not done; more than 20,000 values, or 2,000 cases of one.
   static Shapes of(Schema schema);

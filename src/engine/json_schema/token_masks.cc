@@ -62,20 +62,25 @@ TokenMasks::TokenMasks(std::vector<std::string> bytes) : bytes_(std::move(bytes)
   mask_.resize((bytes_.size() + 63) / 64);
 }
 
-std::vector<int32_t> TokenMasks::longest_tokens(std::string_view text) const {
-  std::vector<int32_t> out;
-  while (!text.empty()) {
-    size_t length = 0;
-    int32_t best = -1, node = 0;
-    for (size_t i = 0; i < text.size(); ++i) {
-      node = trie_.child(node, static_cast<unsigned char>(text[i]));
-      if (node < 0) break;
-      if (const auto ids = trie_.tokens_at(node); !ids.empty()) best = ids[0], length = i + 1;
-    }
-    if (best < 0) return {};
-    out.push_back(best);
-    text.remove_prefix(length);
+std::optional<std::vector<int32_t>> TokenMasks::fewest_tokens(std::string_view text) const {
+  struct End {
+    int64_t tokens = INT64_MAX;  // that make the text up to here
+    size_t begin = 0;            // of the last of them
+    int32_t last = -1;
+  };
+  std::vector<End> ends(text.size() + 1);
+  ends[0].tokens = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (ends[i].tokens == INT64_MAX) continue;
+    int32_t node = 0;
+    for (size_t k = i; k < text.size() && (node = trie_.child(node, static_cast<unsigned char>(text[k]))) >= 0; ++k)
+      if (const auto ids = trie_.tokens_at(node); !ids.empty() && ends[i].tokens + 1 < ends[k + 1].tokens)
+        ends[k + 1] = {.tokens = ends[i].tokens + 1, .begin = i, .last = ids[0]};
   }
+  if (ends.back().tokens == INT64_MAX) return {};
+  std::vector<int32_t> out;
+  for (size_t i = text.size(); i > 0; i = ends[i].begin) out.push_back(ends[i].last);
+  std::ranges::reverse(out);
   return out;
 }
 
@@ -288,7 +293,7 @@ const TokenMasks::NameMask& TokenMasks::name_mask(const Automaton& a, const Shap
   NameMask& m = known->second;
   if (!fresh) return m;
   const Dfa& d = a.shapes().dfas[static_cast<size_t>(s.dfa)];
-  const std::vector<int32_t>& distance = a.shapes().distances[static_cast<size_t>(s.dfa)];
+  const std::vector<int64_t>& distance = a.shapes().distances[static_cast<size_t>(s.dfa)];
   auto leads_on = [&](int32_t q) { return distance[static_cast<size_t>(q)] >= 0; };
   struct At {
     int32_t state;

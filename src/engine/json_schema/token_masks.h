@@ -1,6 +1,7 @@
 // Which tokens of a vocabulary may follow in a document.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -43,8 +44,9 @@ class TokenMasks {
   static bool has(std::span<const uint64_t> mask, int32_t id) {
     return (mask[static_cast<size_t>(id) / 64] >> (id % 64) & 1) != 0;
   }
-  /// A text as tokens, each of them the longest that goes on; fewer than the text has bytes where a byte has no token.
-  std::vector<int32_t> longest_tokens(std::string_view text) const;
+  int64_t longest_token() const { return trie_.longest; }  ///< bytes
+  /// A text as tokens, as few as possible; nothing where no tokens make it.
+  std::optional<std::vector<int32_t>> fewest_tokens(std::string_view text) const;
   /// A bit for each token: whether the document goes on with all of its bytes. It stays until the next call.
   std::span<const uint64_t> of(Automaton& place);
 
