@@ -279,6 +279,20 @@ TEST_F(Generate, DocumentsOfASchema) {
     }
 }
 
+// The model uses up its tokens in the first name; the second member still has room.
+TEST_F(Generate, MembersOfAPatternAreAllWritten) {
+  write_file(
+      folder_.path() / "schema.json",
+      R"({"type": "object", "patternProperties": {"^S_": {"type": "integer"}}, "additionalProperties": false, "minProperties": 2})");
+  const std::string schema = (folder_.path() / "schema.json").string();
+  for (const char* tokens : {"16", "50"})  // the shortest has 16 bytes
+    for (const char* temperature : {"0", "1.5"}) {
+      const CommandRun r = run(kExample, {"--json-schema", schema, "--temperature", temperature}, tokens);
+      EXPECT_EQ(r.json.at("stopped_by"), "complete");
+      EXPECT_GE(parse_json(r.json.at("text").get<std::string>(), "the text").size(), 2u);
+    }
+}
+
 // What has no room is refused at once, however large the minimum is.
 TEST_F(Generate, ADocumentThatHasNoRoomIsRefused) {
   for (const auto& [schema, bytes] :
