@@ -421,7 +421,7 @@ RExpr Layers::head(const RExpr& x, const std::string& tensor, const std::string&
   // A tied head reads the embedding's weights, but is a layer of its own.
   const Matrix w{.source = {{tensor}, false}, .rows = vocab, .cols = width, .name = name, .layer = kHeadLayer};
   const std::optional<IntegerFormat> format = embedding_format(scheme_, tensor);
-  RExpr y = format ? quantized_linear(x, w, *format, std::nullopt) : product(x, weight_f32(w), w);
+  RExpr y = format ? quantized_linear(x, w, *format, activation_of_head(scheme_)) : product(x, weight_f32(w), w);
   return bias.empty() ? y : op("add", {y, vector(bias, vocab)}, {}, w.layer);
 }
 

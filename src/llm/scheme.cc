@@ -236,6 +236,10 @@ std::optional<IntegerFormat> embedding_format(const Scheme& s, const std::string
   return s.stored ? stored_format(s, tensor) : s.embedding;
 }
 
+std::optional<ActivationFormat> activation_of_head(const Scheme& s) {
+  return s.activation && !s.activation->is_static() ? s.activation : std::nullopt;
+}
+
 DType plain_dtype(const Scheme& s, const std::string& tensor) {
   if (!s.stored) return s.storage;
   auto at = s.stored->plain.find(bare_name(tensor));
@@ -306,7 +310,7 @@ const std::vector<SchemeFamily>& scheme_families() {
       {"...-group{32|64|128}[-asym]-s16", "the same with scales of float16, as GGUF's and MLC-LLM's are", "as above"},
       {"...+embed", "token embedding and head too, in the same way", "as above"},
       {"...+a{4..8}, +a{4..8}-token",
-       "inputs of those layers as integers, per token, taken from the row (dynamic)",
+       "inputs of those layers (with +embed of the head too) as integers, per token, taken from the row (dynamic)",
        "S[token]"},
       {"...+a{4..8}-tensor", "the same, one scale from the calibration text (static)", "S[]"},
       {"...+a{4..8}-embedding", "the same, one scale per input feature (static), folded into the weights", "S[in]"},
@@ -375,7 +379,9 @@ std::string describe(const Scheme& s) {
     parts.push_back((s.experts_only ? "linear layers of experts: " : "linear layers: ") + describe(*s.linear, false));
   if (s.embedding) parts.push_back("embedding and head: " + describe(*s.embedding, true));
   if (s.activation)
-    parts.push_back("activations: " + describe(*s.activation, s.linear && s.linear->granularity == Granularity::input));
+    parts.push_back(text("activations: ",
+                         describe(*s.activation, s.linear && s.linear->granularity == Granularity::input),
+                         s.embedding && !activation_of_head(s) ? ", of the head floats" : ""));
   if (s.factors) parts.push_back(text("products of ", *s.factors));
   parts.push_back(text(s.linear || s.embedding ? "the rest " : "all weights ", s.storage));
   if (!s.remark.empty()) parts.push_back(s.remark);

@@ -119,6 +119,9 @@ struct Scheme {
 /// it stays a float.
 std::optional<IntegerFormat> linear_format(const Scheme& scheme, const std::string& tensor);
 std::optional<IntegerFormat> embedding_format(const Scheme& scheme, const std::string& tensor);
+/// How the input of a quantized head becomes integers: as those of the linear layers where scales are dynamic. Static ones are measured of
+/// the layers inside the blocks alone.
+std::optional<ActivationFormat> activation_of_head(const Scheme& scheme);
 /// In which dtype a scheme stores a tensor that is no code.
 DType plain_dtype(const Scheme& scheme, const std::string& tensor);
 
