@@ -145,6 +145,160 @@ a {%- if yes -%}  b  {%- endif -%}  c {%+ if yes %} d{% endif +%} e
 {% macro m(a) %}{{ kwargs }}{% endmacro %}{{ m(1, 2) }}
 {% macro m(a) %}{{ varargs }}{% endmacro %}{{ m(1, b=2) }}
 {{ d | join(',') }} {{ people | join(', ', attribute='name') }} {{ [1, none, 'a'] | join('|') }}
+{% for i in [1,2] %}{% continue %}{% else %}E{% endfor %}
+{% for i in [1,2] %}{% break %}{% else %}E{% endfor %}
+{% for i in [1,2] %}{{ i }}{% break %}{% else %}E{% endfor %}
+{% for i in [1,2] %}{% if i == 2 %}{% continue %}{% endif %}{{ i }}{% else %}E{% endfor %}
+{% for i in [1,2] %}{% if i == 1 %}{% continue %}{% endif %}{{ i }}{% else %}E{% endfor %}
+{% for i in [1,2] if i > 5 %}{{ i }}{% else %}E{% endfor %}
+{% for a in [1,2] %}{% for i in [] %}x{% else %}{% if a == 1 %}{% continue %}{% endif %}E{% endfor %}A{{ a }}{% endfor %}
+{% for a in [1,2] %}{% for i in [] %}x{% else %}{% break %}{% endfor %}A{{ a }}{% endfor %}
+{% for a in [1,2] %}{% set x %}{{ a }}{% break %}{% endset %}{{ x }}{% endfor %}
+{% for a in [1,2] %}{% filter upper %}a{% if a == 1 %}{% continue %}{% endif %}{% endfilter %}{{ a }}{% endfor %}
+{% for i in [1,[2,[]]] recursive %}{% if i is number %}{{ i }}{% else %}<{{ loop(i) }}>{% endif %}{% else %}E{% endfor %}
+{% set ns = namespace(n=0) %}{% for i in [1,2,3,4] if ns.n < 2 %}{% set ns.n = ns.n + 1 %}{{ i }}{% endfor %}
+{% set ns = namespace(n=0) %}{% for i in [1,2,3,4] if ns.n < 2 %}{{ loop.last }}{% set ns.n = ns.n + 1 %}{{ i }}{% endfor %}
+{% set ns = namespace(n=0) %}{% for i in [1,2,3,4] if ns.n < 2 %}{{ loop.length }}{% set ns.n = ns.n + 1 %}{{ i }}{{ loop.revindex }}{% endfor %}
+{% for i in [1,2,3]|map('string') %}{{ loop.length }}{{ loop.index }}{{ loop.last }}{{ loop.nextitem }}{{ loop.previtem }}{% endfor %}
+{% for i in [1,2,3] %}{{ loop }}{{ loop|length }}{{ loop is iterable }}{{ loop is callable }}{{ loop is mapping }}{{ loop is sequence }}{% endfor %}
+{% for i in [1,2,3] %}{{ loop([1]) }}{% endfor %}
+{% for i in [1,2,3] %}{{ loop.foo }}{{ loop['index'] }}{{ loop.cycle() }}{% endfor %}
+{% for i in [1,2,2] %}{{ loop.changed(i, 1) }}{{ loop.changed() }}{% endfor %}
+{% for i in none %}{% endfor %}
+{% for i in 5 %}{% endfor %}
+{% for a, b in [[1,2],'xy',{'k':1,'l':2}] %}{{ a }}{{ b }}{% endfor %}
+{% for a, b in [[1]] %}{{ a }}{% endfor %}
+{% for (a, b) in [[1,2]] %}{{ a }}{{ b }}{% endfor %}
+{% for a, (b, c) in [[1,[2,3]]] %}{{ a }}{{ b }}{{ c }}{% endfor %}
+{% for k, (b, c) in {'q':[1,2]}.items() %}{{ k }}{{ b }}{{ c }}{% endfor %}
+{% set (a, b) = 1, 2 %}{{ a }}{{ b }}
+{% set a, (b, c) = 1, (2, 3) %}{{ a }}{{ b }}{{ c }}
+{% set g = [1,2,3]|map('string') %}{{ g|first }}{{ g|list }}{{ g|list }}
+{% set g = [1,2,3]|select %}{{ 2 in g }}{{ g|list }}
+{% set g = [1,2,3]|reverse %}{{ 2 in g }}{{ g|list }}
+{% set g = []|select %}{{ 'T' if g else 'F' }}{{ g is iterable }}{{ g is sequence }}{{ g is string }}
+{% set g = [1,2]|select %}{% for i in g %}{{ i }}{% break %}{% endfor %}{{ g|list }}
+{{ [1,2]|select|length }}
+{{ [1,2]|map('nofilter') is defined }}
+{{ [1,2]|map('nofilter')|list }}
+{{ [1,2]|select('notest')|list }}
+{{ []|map('nofilter')|list }}
+{{ [1]|map|list }}
+{{ none|map('upper')|list }}{{ 0|select|list }}{{ ''|reject('x')|list }}{{ none|selectattr('a')|list }}{{ missing|rejectattr('a','b')|list }}
+{{ 5|map('upper')|list }}
+{{ [1,2]|select|last }}
+{{ [1,2]|select|tojson }}
+{% macro f(a, b=2) %}{{ kwargs }}{% endmacro %}{{ f.name }}{{ f.arguments }}{{ f.catch_kwargs }}{{ f.catch_varargs }}{{ f.caller }}{{ f.explicit_caller }}{{ f.defaults }}{{ f }}{{ [f] }}
+{% macro f() %}{{ caller() }}{% endmacro %}{{ f.caller }}{{ f }}{{ f() }}
+{% macro f() %}{{ caller is defined }}{% endmacro %}{{ f() }}
+{% macro f() %}{{ caller }}|{{ caller.name }}{{ caller.arguments }}{% endmacro %}{% call(x) f() %}a{% endcall %}
+{% macro f() %}x{% endmacro %}{% call f() %}a{% endcall %}
+{% macro f() %}{{ kwargs }}{% endmacro %}{% call f() %}a{% endcall %}
+{% macro f(caller) %}{{ caller() }}{% endmacro %}{% call f() %}a{% endcall %}
+{% macro f(caller=none) %}{{ caller }}{{ f.explicit_caller }}{% endmacro %}{{ f() }}
+{% macro f() %}{{ varargs }}{{ kwargs }}{% endmacro %}{{ f(1, b=2) }}{{ f() }}
+{% macro f(a, b=a) %}{{ a }}{{ b }}{% endmacro %}{{ f(1) }}{{ f(1,2) }}
+{% macro f(a) %}{{ a }}{% endmacro %}{{ f(a=1, a=2) }}
+{% macro f(a) %}{{ a }}{% endmacro %}{{ f(1, a=2) }}
+{% macro f(a) %}{{ a }}{% endmacro %}{{ f(*[1]) }}{{ f(**{'a': 3}) }}
+{% macro f() %}{{ varargs }}{{ kwargs }}{% endmacro %}{{ f(0, *[1,2], x=1, **{'y': 3}) }}
+{% macro f() %}{{ varargs }}{{ kwargs }}{% endmacro %}{{ f(x=1, **{'x': 3}) }}
+{{ [1.234]|map('round', 1)|list }}{{ dict(**{'a': 1}) }}{{ 'a-b'.split(*['-']) }}
+{{ range(3) }}{{ range(1,3) }}{{ range(0,9,2) }}{{ range(9)[2:7:2] }}{{ range(9)[::-1] }}{{ range(3) == range(0,3) }}{{ range(3).stop }}{{ range(5).index(3) }}{{ range(3)|tojson }}
+{{ range(3) }}{{ range(1,3) }}{{ range(0,9,2) }}{{ range(9)[2:7:2] }}{{ range(9)[::-1] }}{{ range(3) == range(0,3) }}{{ range(3).stop }}{{ range(5).index(3) }}{{ [range(2)] }}{{ range(3)[-1] }}{{ range(2)|length }}{{ range(0)|list }}{{ range(3) is sequence }}
+{{ d.keys() }}{{ d.values() }}{{ d.items() }}{{ {}.keys() }}{{ d.keys()|length }}{{ d.keys()|first }}{{ d.keys()|last }}{{ 'b' in d.keys() }}{{ d.keys()[0] }}{{ d.keys() == d.keys() }}{{ d.values() == d.values() }}{{ d.items() is sequence }}{{ d.keys()|sort }}{{ d.items()|sort(attribute=0) }}
+{{ d.keys()|tojson }}
+{{ d.keys() + [1] }}
+{{ '\u200d' }}{{ ['\u200d', '\xa0', 'é', '\x85', '\ue000', '\U0001f600', '\u0378', '\u2028', '\x7f', '\u3000', '\xad'] }}
+{{ namespace(a=1, b=namespace()) }}{{ namespace({'z': 1}, y=2) }}{{ namespace([('a', 1)]).a }}
+{{ namespace(_a=1) }}
+{% set ns = namespace() %}{% set ns._x = 1 %}
+{% set ns = namespace(b=1) %}{% set ns.a = 2 %}{% set ns.b = 3 %}{{ ns }}{{ ns['a'] }}{{ ns is mapping }}{{ ns is iterable }}{{ ns is callable }}{{ ns == ns }}{{ namespace() == namespace() }}
+{{ people|groupby('age') }}
+{% for g in people|groupby('age') %}{{ g.grouper }}{{ g.list|length }}{{ g[0] }}{{ g.index(25) if g.grouper == 25 }};{% endfor %}
+{% for k, l in ['a','B','A','b']|map('string')|list|groupby(0) %}{{ k }}{{ l }}{% endfor %}
+{{ [{'k':'X'},{'k':'x'},{'k':'a'}]|groupby('k') }}
+{{ [{'k':'X'},{'k':'x'},{'k':'a'}]|groupby('k', case_sensitive=true) }}
+{{ [{'k':'X'},{'j':'x'},{'k':'a'}]|groupby('k', default='zz') }}
+{{ [{'k':'X'},{'j':'x'},{'k':'a'}]|groupby('k') }}
+{{ people|groupby('of.k', default=0)|map(attribute='grouper')|list }}
+{{ people|groupby('age')|map('first')|list }}{{ people|groupby('age')|tojson }}{{ (people|groupby('age')|first) + (1,) }}
+{{ people|sort(attribute='age,name')|map(attribute='name')|list }}{{ people|sort(attribute='age,of.k', reverse=true)|map(attribute='name')|list }}
+{{ 'abc'.startswith('b', 1) }}{{ 'abc'.startswith('b', 1, 1) }}{{ 'abc'.endswith('b', 0, 2) }}{{ 'abc'.endswith('c', -1) }}{{ 'abc'.startswith('', 5) }}{{ 'abc'.startswith('', 3) }}{{ 'äbc'.startswith('b', 1) }}{{ 'abc'.startswith(('x','b'), 1) }}{{ 'abc'.startswith('a', none, 1) }}
+{{ 'abcabc'.find('b', 2) }}{{ 'abcabc'.rfind('b', 0, 3) }}{{ 'abcabc'.index('a', 1) }}{{ 'abcabc'.rindex('a') }}{{ 'aaaa'.count('a', 1, 3) }}{{ 'abc'.find('', 3) }}{{ 'abc'.find('', 4) }}{{ 'abc'.rfind('') }}{{ 'abc'.count('', 1) }}{{ 'abc'.find('c', -1) }}
+{{ 'abc'.find(1) }}
+{{ 'abc'.replace('a', 1) }}
+{{ 'a\x0bb\x0cc\x1cd\x1de\x1ef\x85g\u2028h\u2029i\r\nj\rk\n'.splitlines() }}{{ 'a\n\nb'.splitlines(true) }}{{ ''.splitlines() }}{{ 'a\x1fb'.splitlines() }}
+{{ 'a\x0bb\r\nc\n\nd'|indent(2) }}|{{ 'a\r\nb\n'|indent(1, true, true) }}|{{ 'a'|indent(-3) }}{{ ''|indent(2, true) }}
+{{ 'ΟΔΟΣ'|lower }}{{ 'ΟΔΟΣ ΣΑΣ. Σ Σ\u0301 ΑΣ\u0301'|lower }}{{ 'ΑΣ'.title() }}{{ 'αΣ'|capitalize }}{{ 'ﬁne ßa ŉa ᾳb'|upper }}{{ 'ﬁne ßa ŉa ᾳb ǆ İ'|title }}{{ 'ﬁne ßa ŉa ᾳb ǆ İ'.title() }}{{ 'ﬁne'|capitalize }}{{ 'ǆx'|capitalize }}{{ 'İ'.lower() }}{{ 'ßﬀ'.casefold() }}{{ 'aßÉǅ'.swapcase() }}
+{{ 1234|round(-2) }}{{ 1250|round(-2) }}{{ 1350|round(-2) }}{{ -1250|round(-2) }}{{ 1234.5|round(-2) }}{{ 55.0|round(-2) }}{{ 50.0|round(-2) }}{{ 50.1|round(-2) }}{{ 5.015|round(2) }}{{ 1e22|round(3) }}{{ 0.5|round }}{{ 1.5|round }}{{ -0.4|round }}{{ true|round }}{{ 7|round(1, 'floor') }}{{ 7.77|round(1, 'ceil') }}{{ 1e-9|round(3) }}{{ 123.456|round(-5) }}{{ 2.5|round(none) }}
+{{ '٣'|int }}{{ '1_0'|int }}{{ '_1'|int }}{{ '1__0'|int }}{{ ' 5 '|int }}{{ '- 5'|int }}{{ '+5'|int }}{{ '-٣٤'|int }}{{ '0x1f'|int(0, 16) }}{{ '0x1f'|int }}{{ '0b11'|int(base=0) }}{{ '012'|int(base=0) }}{{ '012'|int }}{{ 'z'|int(1, 36) }}{{ '1e3'|int }}{{ 'inf'|int(9) }}{{ 'nan'|int(9) }}{{ '1.9_1'|int }}{{ ''|int }}{{ [1]|int(4) }}{{ none|int }}{{ '5'|int(0, 1) }}
+{{ '٣.٥'|float }}{{ '1_0.0'|float }}{{ '1_.0'|float }}{{ 'inf'|float }}{{ '-Infinity'|float }}{{ 'nan'|float }}{{ '1e400'|float }}{{ '1e-400'|float }}{{ '.5'|float }}{{ '5.'|float }}{{ '+5'|float }}{{ '+-5'|float }}{{ '0x10'|float }}{{ 'nan(1)'|float }}{{ ''|float(3) }}{{ '\u00a05'|float }}
+{{ missing|int }}
+{{ missing|float }}
+{{ "it's a-b c_d é1 ½"|wordcount }}
+{{ [1,2]|join(none) }}{{ [1,2]|join(3) }}{{ {'a':1}|join('-') }}
+{{ {'a':1}|attr('a') }}{{ {'a':1}|attr('zz') }}
+{{ [1,2,3,4]|slice(2, 'x')|list }}{{ [1,2,3]|slice(-1)|list }}
+{{ (1,2)*2 }}{{ 1.0//0.1 }}{{ -6.0 % 3 }}{{ 6.0 % -3 }}{{ -0.0 // 1 }}{{ 5 // -2 }}{{ 5 % -2 }}{{ 7.5 // 2 }}{{ true + true }}{{ -true }}{{ 2 ** -1 }}
+{{ 0 ** -1 }}
+{{ 10.0 ** 400 }}
+{{ -9223372036854775807 - 1 }}{{ 9223372036854775807 }}
+{{ [1, none] < [1, none] }}{{ [1, 'a'] < [2, 1] }}{{ 'nan'|float <= 1 }}{{ 'nan'|float >= 1 }}
+{{ none < none }}
+{{ {[1]: 2} }}
+{{ [1] in {} }}
+{{ [[1]]|unique|list }}
+{{ d.update }}|{{ l.append }}|{{ l.append is defined }}{{ l.append is callable }}
+{{ d.pop('b') }}
+{{ l.copy() }}{{ d.copy() == d }}
+{{ 'a'.center(5, '*') }}{{ 'ab'.center(5) }}{{ 'a\tb'.expandtabs() }}{{ 'a\tb'.expandtabs(2) }}{{ 'Ab Cd'.istitle() }}{{ 'abc'.isascii() }}{{ 'a\u200d'.isprintable() }}{{ '²'.isdigit() }}{{ '²'.isdecimal() }}{{ '½三'.isnumeric() }}{{ '٣'.isdecimal() }}{{ 'ªa'.islower() }}{{ 'ǅ'.isupper() }}{{ 'a'.zfill(3) }}{{ ''.zfill(2) }}
+{{ missing is callable }}{{ 2.0 is even }}{{ 3.5 is odd }}{{ true is odd }}{{ 'upper' is filter }}{{ 'x' is filter }}{{ 'even' is test }}{{ 'urlize' is filter }}{{ 'escaped' is test }}
+{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.next() }}{{ c.current }}{{ c.next() }}{{ c.reset() }}{{ c.pos }}{{ c.current }}
+{% set j = joiner('; ') %}{% for i in [1,2,3] %}{{ j() }}{{ i }}{% endfor %}{% set k = joiner() %}{{ k() }}{{ k() }}
+{{ {'a':1,'b':[1,{'c':2}]}|tojson(indent='\t') }}{{ [1,2]|tojson(separators=(',', ':')) }}{{ 'é🙂\x7f'|tojson(ensure_ascii=true) }}{{ [1,[2]]|tojson(indent=0) }}{{ {'b':1,'a':2}|tojson(sort_keys=true, indent=1) }}{{ [1]|tojson(indent=2, separators=(';', '=')) }}
+{{ {(1,2): 3}|tojson }}
+{{ 'nan'|float|tojson }}{{ 'inf'|float|tojson }}{{ {1.5: 1, true: 2, none: 3}|tojson }}
+{{ missing|tojson }}
+{{ l[] }}
+{{ l['x':] }}
+{{ missing[:1] }}
+{{ d[1:2] }}
+{{ l[true] }}{{ l[1.0] }}|{{ d[[1]] }}|{{ l['0'] }}|{{ l['append'] is defined }}{{ d['keys'] is callable }}{{ 'abc'[1] }}
+{{ 012 }}
+{{ 'a' is in 'abc' }}{{ 1 is not in [2] }}{{ not 1 is in [2] }}
+{{ 1 if false else 2 if false }}|{{ (1,) }}{{ () }}{{ (1) }}
+{{ 'a' 'b' ~ 'c' }}{{ 1 ~ 2 + 3 }}{{ 2 ** 3 ** 2 }}{{ 10 - 2 - 3 }}{{ 1 + 2 ~ 3 * 2 }}
+{% with a=1, b=a %}{{ a }}{{ b }}{% endwith %}{% set a = 4 %}{% with a=1, b=a %}{{ a }}{{ b }}{% endwith %}
+{% set x = 1 %}{% for i in [1] %}{{ x }}{% set x = 2 %}{{ x }}{% endfor %}{{ x }}{% if true %}{% set x = 3 %}{% endif %}{{ x }}
+{% set x %}a{% set y = 1 %}{{ y }}{% endset %}{{ x }}{{ y }}
+{% generation %}{% set y = 1 %}{{ y }}{% endgeneration %}{{ y }}
+{% filter upper|replace('A', 'b') %}{% set y = 1 %}a{{ y }}{% endfilter %}{{ y }}
+{%- set a = 1 -%} x {%- if a -%} y {%- else -%} z {%- endif -%} w
+{{ a }}  {#- c -#}  b {{- 'x' }} {%- raw -%}  {{ y }}  {%- endraw -%}  z
+{{ '\x4' }}
+{{ raise_exception() }}
+{{ [] is sameas [] }}{{ none is sameas none }}{{ 1 is sameas true }}
+{{ dict([['a', 1]], b=2) }}{{ dict() }}
+{{ {'a': 1, 'a': 2} }}{{ {1: 'x', true: 'y'} }}
+{{ [1,2,3]|sum(start=1.5) }}{{ [[1],[2]]|sum(start=[]) }}{{ [(1,),(2,)]|sum(start=()) }}{{ people|sum(attribute='of.k') }}
+{{ ['a','b']|sum(start='') }}
+{{ ['b','A']|min }}{{ ['b','A']|max(case_sensitive=true) }}{{ people|max(attribute='age')|attr('keys') is callable }}{{ [1,none]|first }}
+{{ 'abc'|first }}{{ 'abc'|last }}{{ {}|first is defined }}{{ {'a':1}|last }}{{ 'abc'|reverse }}{{ {'a':1,'b':2}|reverse|list }}{{ 'cab'|sort }}{{ 'aAb'|unique|list }}{{ 'abc'|batch(2)|list }}
+{{ d|items|list|length }}{{ missing|items|list }}{{ {'b':1}|dictsort|first }}{{ {'a': 'B', 'c': 'a'}|dictsort(false, 'value') }}
+{{ 'x'|default(boolean=true) }}{{ ''|d('y', true) }}{{ missing|default }}|{{ none|default('n') }}{{ false|default('f', true) }}
+{{ 'é'|e }}{{ '<a href="x">\'&'|escape }}{{ none|e }}{{ missing|e }}{{ 5|safe }}
+{% for k, v in d|dictsort %}{{ k }}{% endfor %}{% for k, v in d|items %}{{ k }}{% endfor %}
+{{ 'a,b'.split(',', maxsplit=0) }}{{ 'a  b'.split(' ') }}{{ ' '.split() }}{{ ''.split() }}{{ ''.split(',') }}{{ 'abab'.split('b', 1) }}{{ 'a,b,c'.rsplit(',', 1) }}{{ 'x'.split('') if false }}{{ '\u00a0a\u2003b'.split() }}
+{{ 'a'.join('xyz') }}{{ ','.join({'a':1}) }}{{ 'x'.partition('') }}
+{{ 'a b'.title() }}{{ "l'été n2x"|title }}{{ 'foo-bar (baz [qux'|title }}{{ 'a\u00a0b'|title }}
+{{ 'aa'.strip('') }}{{ 'aa'.strip(none) }}{{ '\u200bx'.strip() == 'x' }}{{ 'xaxy'.rstrip('xy') }}
+{% set ns = namespace(x=[]) %}{% for i in range(600) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x|length }}
+{%set x=1%}{{x}}
+{{ '{{' }}{% raw %}{% if %}{{ {% endraw %}
+{% raw %}a{%- endraw %}b
+{%- raw %} a {% endraw -%} b
+a {%+ raw %} b {%+ endraw %} c
 """.strip("\n").split("\n") + [
     "{% if yes %}\n  a\n{% endif %}\n  {% set z = 1 %}\n  b {{ z }}\n",
     "x\n   {# c #}\n y {# d #}\nz\n\n",
@@ -158,6 +312,22 @@ a {%- if yes -%}  b  {%- endif -%}  c {%+ if yes %} d{% endif +%} e
     "{{- 'a' -}}\n\n{#- c -#}\n\n b",
     "{% set x = 'a\nb' %}{{ x }}",
     "\n{% macro m() %}\n a\n{% endmacro %}\n{{ m() }}\n",
+    "a\u00a0{%- if yes %}b{% endif -%}\u2003c",
+    "\u00a0{% if yes %}\nb{% endif %}",
+    "x\n \u000b {% if yes %}b{% endif %}",
+    "  {{- 1 }}\n\n{{ 2 -}}\n\n3",
+    "a\n  {#- x #}\n  b",
+    "  {%- if yes +%}\nx\n{%+ endif -%}\n y",
+    "{% if yes %}  \nx{% endif %}",
+    "\t{% raw %}\n a{% endraw %}\n\n",
+    "a\n\n",
+    "a\r\n\r\nb\rc",
+    "{{\u00a0x }}",
+    "{% if yes %}\n\n{% endif %}\n\nq",
+    "{{ 'a' }}\n\n  {% if no %}\n x\n  {% endif %}\n z\n",
+    "{#\n#}\n\nx",
+    "{% for i in l -%}\n {{ i }}\n{%- endfor %}\n",
+    "   {%+ raw %} b {%+ endraw +%}\n c",
 ]
 
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "engine/tokenizer/unicode.h"
+#include "engine/jinja/python_text.h"
 
 namespace sator::jinja {
 
@@ -19,6 +19,11 @@ void require_items(size_t count) {
 const Value* Taking::take(const std::string& name) {
   if (next_ < arguments_.positional.size()) return &arguments_.positional[next_++];
   return take_named(name);
+}
+
+const Value* Taking::take_some(const std::string& name) {
+  const Value* v = take(name);
+  return v && !v->is_none() ? v : nullptr;
 }
 
 const Value* Taking::take_named(const std::string& name) {
@@ -47,18 +52,23 @@ const Value& Taking::need(const std::string& name) {
   fail({.what = text(callee_, " is called without ", name), .needs = text("the argument ", name)});
 }
 
+int64_t Taking::integer(const Value& v, const std::string& name) const {
+  if (!v.is_integral()) fail({.what = text(callee_, ": ", name, " is a ", v.type()), .needs = "an integer"});
+  return v.integer();
+}
+const std::string& Taking::string(const Value& v, const std::string& name) const {
+  if (!v.string()) fail({.what = text(callee_, ": ", name, " is a ", v.type()), .needs = "a text"});
+  return *v.string();
+}
+int64_t Taking::need_integer(const std::string& name) { return integer(need(name), name); }
+const std::string& Taking::need_text(const std::string& name) { return string(need(name), name); }
 int64_t Taking::integer_or(const std::string& name, int64_t otherwise) {
   const Value* v = take(name);
-  if (!v || v->is_none()) return otherwise;
-  if (!v->is_integral()) fail({.what = text(callee_, ": ", name, " is a ", v->type()), .needs = "an integer"});
-  return v->integer();
+  return v ? integer(*v, name) : otherwise;
 }
-
 std::string Taking::text_or(const std::string& name, const std::string& otherwise) {
   const Value* v = take(name);
-  if (!v || v->is_none()) return otherwise;
-  if (!v->string()) fail({.what = text(callee_, ": ", name, " is a ", v->type()), .needs = "a text"});
-  return *v->string();
+  return v ? string(*v, name) : otherwise;
 }
 
 bool Taking::flag_or(const std::string& name, bool otherwise) {
@@ -75,9 +85,32 @@ void Taking::end() {
       fail({.what = text(callee_, " has no argument ", given), .needs = taken_.empty() ? "none" : join(taken_, ", ")});
 }
 
+Value method(std::string name, std::function<Value(Taking&)> body) {
+  auto call = [name, body = std::move(body)](Arguments& arguments) {
+    Taking t(name, arguments);
+    Value out = body(t);
+    t.end();
+    return out;
+  };
+  return Function{name, std::move(call)};
+}
+
+Value tuple_of(List items) { return Sequence{.items = std::move(items), .kind = SequenceKind::tuple}; }
+
+Value generator(const Value& source, std::function<List()> make) {
+  constexpr int kMaxDepth = 200;
+  const int depth = source.iterator() ? source.iterator()->depth + 1 : 1;
+  if (depth > kMaxDepth) fail({.what = "too many filters in a row", .needs = text("at most ", kMaxDepth)});
+  auto next = [made = std::optional<List>(), make = std::move(make), i = size_t{0}]() mutable {
+    if (!made) made = make();
+    return i < made->size() ? std::optional((*made)[i++]) : std::nullopt;
+  };
+  return Iterator{std::move(next), depth};
+}
+
 List elements_of(const Value& v) {
   if (v.is_undefined()) return {};
-  if (v.list()) return *v.list();
+  if (v.items()) return *v.items();
   List out;
   if (v.dict()) {
     for (const auto& [key, value] : *v.dict()) out.push_back(key);
@@ -88,15 +121,31 @@ List elements_of(const Value& v) {
     require_items(out.size());
     return out;
   }
+  if (v.iterator()) {
+    while (std::optional<Value> item = v.iterator()->next()) out.push_back(std::move(*item));
+    return out;
+  }
   fail({.what = text("a value of type ", v.type(), " has no elements"), .needs = "a list, a dictionary or a text"});
+}
+
+std::function<std::optional<Value>()> each_of(const Value& v) {
+  if (v.iterator()) return [v] { return v.iterator()->next(); };
+  return [items = elements_of(v), i = size_t{0}]() mutable {
+    return i < items.size() ? std::optional(items[i++]) : std::nullopt;
+  };
 }
 
 int64_t length_of(const Value& v) {
   if (v.is_undefined()) return 0;
-  if (v.list()) return std::ssize(*v.list());
+  if (v.items()) return std::ssize(*v.items());
   if (v.dict()) return std::ssize(*v.dict());
   if (v.string()) return std::ssize(code_points(*v.string()));
-  fail({.what = text("a value of type ", v.type(), " has no length"), .needs = "a list, a dictionary or a text"});
+  if (v.object())
+    if (auto length = v.object()->computed.find("length"); length != v.object()->computed.end())
+      return length->second().integer();
+  fail({.what = text("a value of type ", v.type(), " has no length"),
+        .needs = "a list, a dictionary or a text",
+        .hint = v.iterator() ? "make a list of it: | list" : ""});
 }
 
 bool contains(const Value& whole, const Value& part) {
@@ -104,72 +153,12 @@ bool contains(const Value& whole, const Value& part) {
     if (!part.string()) fail({.what = text("a ", part.type(), " is looked for in a text"), .needs = "a text"});
     return whole.string()->find(*part.string()) != std::string::npos;
   }
+  if (whole.dict() || whole.is(SequenceKind::keys)) require_hashable(part);
   if (whole.dict()) return find(*whole.dict(), part) != nullptr;
-  const List items = elements_of(whole);
-  return std::ranges::find(items, part) != items.end();
-}
-
-bool tested(const std::string& name, const Value& v, Arguments& arguments) {
-  Taking t(name, arguments);
-  auto divided_by = [&](int64_t by) {
-    if (!v.is_integral() || by == 0)
-      fail({.what = text("the test ", name, " is given a ", v.type()), .needs = "integers, no 0 to divide by"});
-    return v.integer() % by == 0;
-  };
-  auto method_holds = [&](const char* method) {
-    Arguments none;
-    return attribute_of(to_text(v), method).function()->call(none).is_true();
-  };
-  struct Row {
-    std::string_view name;
-    std::function<bool()> holds;
-  };
-  auto other = [&]() -> const Value& { return t.need("other"); };
-  const Row rows[] = {{"defined", [&] { return !v.is_undefined(); }},
-                      {"undefined", [&] { return v.is_undefined(); }},
-                      {"none", [&] { return v.is_none(); }},
-                      {"boolean", [&] { return v.is_bool(); }},
-                      {"true", [&] { return v.is_bool() && v.is_true(); }},
-                      {"false", [&] { return v.is_bool() && !v.is_true(); }},
-                      {"integer", [&] { return v.is_int(); }},
-                      {"float", [&] { return v.is_float(); }},
-                      {"number", [&] { return v.is_number(); }},
-                      {"string", [&] { return v.string() != nullptr; }},
-                      {"mapping", [&] { return v.dict() != nullptr; }},
-                      {"sequence", [&] { return v.string() || v.list() || v.dict() || v.is_undefined(); }},
-                      {"iterable", [&] { return v.string() || v.list() || v.dict() || v.is_undefined(); }},
-                      {"callable", [&] { return v.function() != nullptr; }},
-                      {"even", [&] { return divided_by(2); }},
-                      {"odd", [&] { return !divided_by(2); }},
-                      {"divisibleby", [&] { return divided_by(t.integer_or("num", 0)); }},
-                      {"eq", [&] { return v == other(); }},
-                      {"equalto", [&] { return v == other(); }},
-                      {"==", [&] { return v == other(); }},
-                      {"ne", [&] { return !(v == other()); }},
-                      {"!=", [&] { return !(v == other()); }},
-                      {"lt", [&] { return less(v, other()); }},
-                      {"lessthan", [&] { return less(v, other()); }},
-                      {"<", [&] { return less(v, other()); }},
-                      {"gt", [&] { return less(other(), v); }},
-                      {"greaterthan", [&] { return less(other(), v); }},
-                      {">", [&] { return less(other(), v); }},
-                      {"le", [&] { return !less(other(), v); }},
-                      {"<=", [&] { return !less(other(), v); }},
-                      {"ge", [&] { return !less(v, other()); }},
-                      {">=", [&] { return !less(v, other()); }},
-                      {"in", [&] { return contains(other(), v); }},
-                      {"sameas", [&] { return v.is_same(other()); }},
-                      {"lower", [&] { return method_holds("islower"); }},
-                      {"upper", [&] { return method_holds("isupper"); }}};
-  std::vector<std::string> known;
-  for (const Row& row : rows) {
-    known.emplace_back(row.name);
-    if (row.name != name) continue;
-    const bool holds = row.holds();
-    t.end();
-    return holds;
-  }
-  fail({.what = text("there is no test ", string_literal(name)), .needs = text("one of ", join(known, ", "))});
+  const auto next = each_of(whole);
+  while (const std::optional<Value> item = next())
+    if (*item == part) return true;
+  return false;
 }
 
 }  // namespace sator::jinja

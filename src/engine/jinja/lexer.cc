@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "engine/jinja/python_text.h"
 #include "engine/tokenizer/unicode.h"
 
 namespace sator::jinja {
@@ -16,7 +17,21 @@ void fail_at(const std::string& name, Place place, std::string what, std::string
 
 namespace {
 
-bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+/// The bytes of the white space that begins at byte i; 0 if another character does.
+size_t blank_bytes(std::string_view s, size_t i) {
+  size_t end = i;
+  return i < s.size() && is_blank(next_char(s, end)) ? end - i : 0;
+}
+/// Without the white space at its end.
+std::string_view without_blank_end(std::string_view s) {
+  while (!s.empty()) {
+    size_t last = s.size() - 1;
+    while ((static_cast<unsigned char>(s[last]) & 0xc0) == 0x80) --last;
+    if (blank_bytes(s, last) == 0) break;
+    s = s.substr(0, last);
+  }
+  return s;
+}
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool begins_name(char c) {
   const char lower = static_cast<char>(c | 0x20);
@@ -78,19 +93,18 @@ class Lexer {
     }
   }
   void skip_spaces() {
-    while (at_ < s_.size() && is_space(s_[at_])) move(1);
+    while (const size_t bytes = blank_bytes(s_, at_)) move(bytes);
   }
 
   /// The text up to a mark of that kind and sign, without the white space that these leave out.
   void add_text(size_t end, char kind, char sign) {
     std::string_view piece(s_.data() + at_, end - at_);
     if (sign == '-') {
-      while (!piece.empty() && is_space(piece.back())) piece.remove_suffix(1);
+      piece = without_blank_end(piece);
     } else if (sign != '+' && (kind == '%' || kind == '#')) {
       const size_t line = piece.rfind('\n') + 1;  // 0 where the piece has no line's beginning of its own
       const bool begins_line = line > 0 || at_ == 0 || s_[at_ - 1] == '\n';
-      if (begins_line && std::ranges::all_of(piece.substr(line), [](char c) { return c == ' ' || c == '\t'; }))
-        piece = piece.substr(0, line);
+      if (begins_line && without_blank_end(piece.substr(line)).empty()) piece = piece.substr(0, line);
     }
     if (!piece.empty()) out_.push_back({.kind = TokenKind::text, .text = std::string(piece), .place = place()});
     move(end - at_);
@@ -116,7 +130,7 @@ class Lexer {
   bool raw() {
     size_t i = at_;
     auto spaces = [&] {
-      while (i < s_.size() && is_space(s_[i])) ++i;
+      while (const size_t bytes = blank_bytes(s_, i)) i += bytes;
     };
     /// Behind "word %}", or npos; the sign before the end.
     auto behind = [&](std::string_view word, char& sign) {
@@ -235,6 +249,7 @@ class Lexer {
         case 'x': hex(2); break;
         case 'u': hex(4); break;
         case 'U': hex(8); break;
+        case 'N': fail_at(name_, from, "the text has a character by its name", "\\u and four hexadecimal digits");
         case '0':
         case '1':
         case '2':
@@ -285,6 +300,7 @@ class Lexer {
         if (s_[end] != '_') digits += s_[end];
     };
     take();
+    const bool begins_with_zero = digits.starts_with('0') && digits.find_first_not_of('0') != digits.npos;
     if (end + 1 < s_.size() && s_[end] == '.' && is_digit(s_[end + 1])) {
       is_float = true;
       digits += s_[end++];
@@ -300,6 +316,8 @@ class Lexer {
         take();
       }
     }
+    if (begins_with_zero && !is_float)
+      fail_at(name_, from, text("the number ", digits, " begins with 0"), "digits without it, or 0o for octal ones");
     Value value;
     const char *first = digits.data(), *last = first + digits.size();
     int64_t whole = 0;

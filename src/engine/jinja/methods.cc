@@ -1,8 +1,9 @@
-// The methods of Python's types, and what `.` and `[]` give.
+// The methods of texts: Python's str.
 #include <algorithm>
 
 #include "base/error.h"
 #include "engine/jinja/builtins.h"
+#include "engine/jinja/python_text.h"
 #include "engine/tokenizer/unicode.h"
 
 namespace sator::jinja {
@@ -11,20 +12,11 @@ namespace {
 
 using Method = Value (*)(const std::string& s, Taking& t);
 
-bool is_blank(char32_t c) { return is_white_space(c) || (c >= 0x1c && c <= 0x1f); }
-std::string character(char32_t c) { return utf8({&c, 1}); }
-bool is_upper_char(char32_t c) { return lowercased(character(c)) != character(c); }
-bool is_lower_char(char32_t c) { return uppercased(character(c)) != character(c); }
-bool is_digit_char(char32_t c) { return c < 0x80 ? c >= '0' && c <= '9' : is_numeric(c); }
-bool is_letter(char32_t c) {
-  return c < 0x80 ? (c | 32) >= 'a' && (c | 32) <= 'z'
-                  : is_word(c) && !is_numeric(c) && !is_mark(c) && !is_punctuation(c);
-}
-
 std::string stripped(const std::string& s, Taking& t, bool left, bool right) {
-  const std::string chars = t.text_or("chars", "");
-  const std::u32string set = code_points(chars), all = code_points(s);
-  auto goes = [&](char32_t c) { return chars.empty() ? is_blank(c) : set.find(c) != set.npos; };
+  const Value* chars = t.take_some("chars");
+  if (chars && !chars->string()) fail({.what = text("a ", chars->type(), " is stripped"), .needs = "a text, or none"});
+  const std::u32string set = chars ? code_points(*chars->string()) : U"", all = code_points(s);
+  auto goes = [&](char32_t c) { return chars ? set.find(c) != set.npos : is_blank(c); };
   size_t from = 0, to = all.size();
   while (left && from < to && goes(all[from])) ++from;
   while (right && to > from && goes(all[to - 1])) --to;
@@ -83,67 +75,67 @@ Value split_text(const std::string& s, Taking& t, bool from_right) {
 Value m_split(const std::string& s, Taking& t) { return split_text(s, t, false); }
 Value m_rsplit(const std::string& s, Taking& t) { return split_text(s, t, true); }
 Value m_splitlines(const std::string& s, Taking& t) {
-  const bool keep = t.flag_or("keepends", false);
   List out;
-  for (size_t i = 0; i < s.size();) {
-    size_t end = s.find_first_of("\n\r", i);
-    const size_t next = end == s.npos ? s.size() : end + (s.compare(end, 2, "\r\n") == 0 ? 2 : 1);
-    if (end == s.npos) end = s.size();
-    out.emplace_back(s.substr(i, (keep ? next : end) - i));
-    i = next;
-    require_items(out.size());
-  }
+  for (std::string& line : lines_of(s, t.flag_or("keepends", false))) out.emplace_back(std::move(line));
   return out;
+}
+
+/// A part of a text that is looked at, by the bounds that find, count, startswith, ... take behind what they look for.
+struct Part {
+  std::u32string text;
+  int64_t start = 0;         ///< of the part, in code points of the whole text
+  bool is_past_end = false;  ///< the bounds hold no part, not even an empty one
+};
+Part part_of(const std::string& s, Taking& t) {
+  std::u32string all = code_points(s);
+  const int64_t size = std::ssize(all);
+  auto bound = [&](const char* name, int64_t otherwise) {
+    const Value* v = t.take_some(name);
+    if (!v) return otherwise;
+    if (!v->is_integral()) fail({.what = text(name, " is a ", v->type()), .needs = "an integer, or none"});
+    return v->integer() < 0 ? std::max<int64_t>(v->integer() + size, 0) : v->integer();
+  };
+  const int64_t from = bound("start", 0), to = std::min(bound("end", size), size);
+  if (from > to) return {.start = from, .is_past_end = true};
+  return {.text = all.substr(static_cast<size_t>(from), static_cast<size_t>(to - from)), .start = from};
 }
 
 /// startswith and endswith: one text, or one of a tuple.
-bool has_part(const Value& part, const std::function<bool(const std::string&)>& has) {
-  if (part.string()) return has(*part.string());
-  if (part.is_tuple())
-    return std::ranges::any_of(*part.list(), [&](const Value& v) { return v.string() && has(*v.string()); });
-  fail({.what = text("the beginning or end of a text is compared with a ", part.type()),
-        .needs = "a text or a tuple of texts"});
+Value has_part(const std::string& s, Taking& t, const char* name,
+               bool (*has)(const std::u32string&, const std::u32string&)) {
+  const Value given = t.need(name);
+  const Part in = part_of(s, t);
+  if (!given.string() && !given.is_tuple())
+    fail({.what = text("the beginning or end of a text is compared with a ", given.type()),
+          .needs = "a text or a tuple of texts"});
+  const List parts = given.string() ? List{given} : *given.items();
+  return std::ranges::any_of(parts, [&](const Value& v) {
+    if (!v.string()) fail({.what = text("a text is compared with a ", v.type()), .needs = "texts"});
+    return !in.is_past_end && has(in.text, code_points(*v.string()));
+  });
 }
 Value m_startswith(const std::string& s, Taking& t) {
-  return has_part(t.need("prefix"), [&](const std::string& p) { return s.starts_with(p); });
+  return has_part(s, t, "prefix", [](const std::u32string& a, const std::u32string& b) { return a.starts_with(b); });
 }
 Value m_endswith(const std::string& s, Taking& t) {
-  return has_part(t.need("suffix"), [&](const std::string& p) { return s.ends_with(p); });
+  return has_part(s, t, "suffix", [](const std::u32string& a, const std::u32string& b) { return a.ends_with(b); });
 }
 Value m_removeprefix(const std::string& s, Taking& t) {
-  const std::string p = to_text(t.need("prefix"));
+  const std::string& p = t.need_text("prefix");
   return s.starts_with(p) ? s.substr(p.size()) : s;
 }
 Value m_removesuffix(const std::string& s, Taking& t) {
-  const std::string p = to_text(t.need("suffix"));
+  const std::string& p = t.need_text("suffix");
   return s.ends_with(p) ? s.substr(0, s.size() - p.size()) : s;
 }
 
-Value m_lower(const std::string& s, Taking&) { return lowercased(s); }
-Value m_upper(const std::string& s, Taking&) { return uppercased(s); }
-Value by_filter(const char* filter, const std::string& s) {
-  Arguments none;
-  return filtered(filter, s, none);
-}
-Value m_capitalize(const std::string& s, Taking&) { return by_filter("capitalize", s); }
-Value m_title(const std::string& s, Taking&) {
-  std::string out;
-  bool in_word = false;
-  for (char32_t c : code_points(s)) {
-    const bool letter = is_letter(c);
-    out += !letter ? character(c) : in_word ? lowercased(character(c)) : uppercased(character(c));
-    in_word = letter;
-  }
-  return out;
-}
-Value m_swapcase(const std::string& s, Taking&) {
-  std::string out;
-  for (char32_t c : code_points(s)) out += is_upper_char(c) ? lowercased(character(c)) : uppercased(character(c));
-  return out;
+template <std::string (*make)(std::string_view)>
+Value made(const std::string& s, Taking&) {
+  return make(s);
 }
 
 Value m_replace(const std::string& s, Taking& t) {
-  const std::string from = to_text(t.need("old")), to = to_text(t.need("new"));
+  const std::string from = t.need_text("old"), to = t.need_text("new");
   const int64_t most = t.integer_or("count", -1);
   std::string out;
   int64_t done = 0;
@@ -179,23 +171,28 @@ Value m_join(const std::string& s, Taking& t) {
 
 /// Where a part begins, in code points; -1: nowhere.
 int64_t found_at(const std::string& s, Taking& t, bool last) {
-  const std::string part = to_text(t.need("sub"));
-  const size_t at = last ? s.rfind(part) : s.find(part);
-  return at == s.npos ? -1 : std::ssize(code_points(std::string_view(s).substr(0, at)));
+  const std::u32string what = code_points(t.need_text("sub"));
+  const Part in = part_of(s, t);
+  const size_t at = in.is_past_end ? in.text.npos : last ? in.text.rfind(what) : in.text.find(what);
+  return at == in.text.npos ? -1 : in.start + static_cast<int64_t>(at);
 }
-Value m_find(const std::string& s, Taking& t) { return found_at(s, t, false); }
-Value m_rfind(const std::string& s, Taking& t) { return found_at(s, t, true); }
-Value m_index(const std::string& s, Taking& t) {
-  const int64_t at = found_at(s, t, false);
+int64_t index_of(const std::string& s, Taking& t, bool last) {
+  const int64_t at = found_at(s, t, last);
   if (at < 0)
     fail({.what = "index: the text does not hold that part", .needs = "a part of it", .hint = "find gives -1"});
   return at;
 }
+Value m_find(const std::string& s, Taking& t) { return found_at(s, t, false); }
+Value m_rfind(const std::string& s, Taking& t) { return found_at(s, t, true); }
+Value m_index(const std::string& s, Taking& t) { return index_of(s, t, false); }
+Value m_rindex(const std::string& s, Taking& t) { return index_of(s, t, true); }
 Value m_count(const std::string& s, Taking& t) {
-  const std::string part = to_text(t.need("sub"));
-  if (part.empty()) return length_of(s) + 1;
+  const std::u32string what = code_points(t.need_text("sub"));
+  const Part in = part_of(s, t);
+  if (in.is_past_end) return int64_t{0};
+  if (what.empty()) return std::ssize(in.text) + 1;
   int64_t n = 0;
-  for (size_t at = s.find(part); at != s.npos; at = s.find(part, at + part.size())) ++n;
+  for (size_t at = in.text.find(what); at != in.text.npos; at = in.text.find(what, at + what.size())) ++n;
   return n;
 }
 
@@ -204,44 +201,81 @@ Value all_of(const std::string& s, Taking&) {
   const std::u32string all = code_points(s);
   return !all.empty() && std::ranges::all_of(all, holds);
 }
-bool is_letter_or_digit(char32_t c) { return is_letter(c) || is_digit_char(c); }
-Value cased(const std::string& s, bool upper) {
-  bool any = false;
+bool is_letter_or_digit(char32_t c) { return is_letter(c) || is_digit(c) || is_numeral(c); }
+Value m_isprintable(const std::string& s, Taking&) { return std::ranges::all_of(code_points(s), is_printable); }
+Value m_isascii(const std::string& s, Taking&) { return is_ascii(s); }
+/// Some characters are of one case, and none of the other.
+Value cased(const std::string& s, bool (*is_one)(char32_t), bool (*is_other)(char32_t)) {
+  const std::u32string all = code_points(s);
+  return std::ranges::any_of(all, is_one) && std::ranges::none_of(all, is_other) && std::ranges::none_of(all, is_title);
+}
+Value m_islower(const std::string& s, Taking&) { return cased(s, is_lower, is_upper); }
+Value m_isupper(const std::string& s, Taking&) { return cased(s, is_upper, is_lower); }
+Value m_istitle(const std::string& s, Taking&) {
+  bool in_word = false, any = false;
   for (char32_t c : code_points(s)) {
-    if (upper ? is_lower_char(c) : is_upper_char(c)) return false;
-    any |= upper ? is_upper_char(c) : is_lower_char(c);
+    const bool capital = is_upper(c) || is_title(c);
+    if (capital ? in_word : is_lower(c) && !in_word) return false;
+    in_word = capital || is_lower(c);
+    any |= in_word;
   }
   return any;
 }
-Value m_islower(const std::string& s, Taking&) { return cased(s, false); }
-Value m_isupper(const std::string& s, Taking&) { return cased(s, true); }
 
-std::string padded(const std::string& s, Taking& t, bool left) {
-  const int64_t width = t.integer_or("width", 0);
+/// The text in a field of `width`, with `before` of the missing characters in front of it.
+Value padded(const std::string& s, Taking& t, int64_t (*before)(int64_t missing, int64_t width)) {
+  const int64_t width = t.need_integer("width");
   const std::string fill = t.text_or("fillchar", " ");
-  const int64_t blanks = std::max<int64_t>(width - length_of(s), 0);
-  require_text_size(static_cast<size_t>(blanks) * fill.size() + s.size());
-  std::string pad;
-  for (int64_t i = 0; i < blanks; ++i) pad += fill;
-  return left ? pad + s : s + pad;
+  if (length_of(fill) != 1)
+    fail({.what = text("a text is filled with ", string_literal(fill)), .needs = "one character"});
+  const int64_t missing = std::max<int64_t>(width - length_of(s), 0), left = before(missing, width);
+  require_text_size(static_cast<size_t>(missing) * fill.size() + s.size());
+  std::string out;
+  for (int64_t i = 0; i < left; ++i) out += fill;
+  out += s;
+  for (int64_t i = left; i < missing; ++i) out += fill;
+  return out;
 }
-Value m_ljust(const std::string& s, Taking& t) { return padded(s, t, false); }
-Value m_rjust(const std::string& s, Taking& t) { return padded(s, t, true); }
+Value m_ljust(const std::string& s, Taking& t) {
+  return padded(s, t, [](int64_t, int64_t) { return int64_t{0}; });
+}
+Value m_rjust(const std::string& s, Taking& t) {
+  return padded(s, t, [](int64_t missing, int64_t) { return missing; });
+}
+/// Of an odd number of blanks an odd width has the larger part in front.
+Value m_center(const std::string& s, Taking& t) {
+  return padded(s, t, [](int64_t missing, int64_t width) { return missing / 2 + (missing & width & 1); });
+}
+Value m_expandtabs(const std::string& s, Taking& t) {
+  const int64_t size = t.integer_or("tabsize", 8);
+  std::string out;
+  int64_t column = 0;
+  for (char32_t c : code_points(s)) {
+    const int64_t blanks = c != '\t' ? 0 : size > 0 ? size - column % size : 0;
+    if (c == '\t')
+      require_text_size(out.size() + static_cast<size_t>(blanks)), out.append(static_cast<size_t>(blanks), ' ');
+    else
+      append_char(out, c);
+    column = c == '\n' || c == '\r' ? 0 : column + (c == '\t' ? blanks : 1);
+  }
+  return out;
+}
 Value m_zfill(const std::string& s, Taking& t) {
-  const int64_t blanks = std::max<int64_t>(t.integer_or("width", 0) - length_of(s), 0);
+  const int64_t blanks = std::max<int64_t>(t.need_integer("width") - length_of(s), 0);
   require_text_size(static_cast<size_t>(blanks) + s.size());
   const size_t sign = s.starts_with("-") || s.starts_with("+") ? 1 : 0;
   return s.substr(0, sign) + std::string(static_cast<size_t>(blanks), '0') + s.substr(sign);
 }
 Value parted(const std::string& s, Taking& t, bool last) {
-  const std::string at = to_text(t.need("sep"));
+  const std::string& at = t.need_text("sep");
+  if (at.empty()) fail({.what = "a text is parted at an empty separator", .needs = "a text"});
   const size_t found = last ? s.rfind(at) : s.find(at);
-  Sequence out{{s, "", ""}, true};
+  List out = {s, "", ""};
   if (found != s.npos)
-    out.items = {s.substr(0, found), at, s.substr(found + at.size())};
+    out = {s.substr(0, found), at, s.substr(found + at.size())};
   else if (last)
-    out.items = {"", "", s};
-  return out;
+    out = {"", "", s};
+  return tuple_of(out);
 }
 Value m_partition(const std::string& s, Taking& t) { return parted(s, t, false); }
 Value m_rpartition(const std::string& s, Taking& t) { return parted(s, t, true); }
@@ -260,112 +294,49 @@ constexpr MethodRow kTextMethods[] = {{"strip", m_strip},
                                       {"endswith", m_endswith},
                                       {"removeprefix", m_removeprefix},
                                       {"removesuffix", m_removesuffix},
-                                      {"lower", m_lower},
-                                      {"casefold", m_lower},
-                                      {"upper", m_upper},
-                                      {"capitalize", m_capitalize},
-                                      {"title", m_title},
-                                      {"swapcase", m_swapcase},
+                                      {"lower", made<lower>},
+                                      {"casefold", made<casefolded>},
+                                      {"upper", made<upper>},
+                                      {"capitalize", made<capitalized>},
+                                      {"title", made<titled>},
+                                      {"swapcase", made<swapped_case>},
                                       {"replace", m_replace},
                                       {"join", m_join},
                                       {"find", m_find},
                                       {"rfind", m_rfind},
                                       {"index", m_index},
+                                      {"rindex", m_rindex},
                                       {"count", m_count},
-                                      {"isdigit", all_of<is_digit_char>},
-                                      {"isnumeric", all_of<is_digit_char>},
-                                      {"isdecimal", all_of<is_digit_char>},
+                                      {"isdigit", all_of<is_digit>},
+                                      {"isnumeric", all_of<is_numeral>},
+                                      {"isdecimal", all_of<is_decimal>},
                                       {"isalpha", all_of<is_letter>},
                                       {"isalnum", all_of<is_letter_or_digit>},
                                       {"isspace", all_of<is_blank>},
+                                      {"isascii", m_isascii},
+                                      {"isprintable", m_isprintable},
                                       {"islower", m_islower},
                                       {"isupper", m_isupper},
+                                      {"istitle", m_istitle},
                                       {"ljust", m_ljust},
                                       {"rjust", m_rjust},
+                                      {"center", m_center},
                                       {"zfill", m_zfill},
+                                      {"expandtabs", m_expandtabs},
                                       {"partition", m_partition},
                                       {"rpartition", m_rpartition}};
 
-Value method(std::string name, std::function<Value(Taking&)> body) {
-  auto call = [name, body = std::move(body)](Arguments& arguments) {
-    Taking t(name, arguments);
-    Value out = body(t);
-    t.end();
-    return out;
-  };
-  return Function{name, std::move(call)};
-}
+}  // namespace
 
-std::optional<Value> method_of(const Value& v, const std::string& name) {
-  if (v.string()) {
-    for (const MethodRow& row : kTextMethods)
-      if (row.name == name) return method(name, [s = *v.string(), call = row.call](Taking& t) { return call(s, t); });
-  } else if (v.dict()) {
-    if (name == "items")
-      return method(name, [v](Taking&) {
-        Arguments none;
-        return filtered("items", v, none);
-      });
-    if (name == "keys") return method(name, [v](Taking&) { return Value(elements_of(v)); });
-    if (name == "values")
-      return method(name, [v](Taking&) {
-        List out;
-        for (const auto& [key, value] : *v.dict()) out.push_back(value);
-        return Value(out);
-      });
-    if (name == "copy") return method(name, [v](Taking&) { return v; });
-    if (name == "get")
-      return method(name, [v](Taking& t) {
-        const Value* found = find(*v.dict(), t.need("key"));
-        const Value* otherwise = t.take("default");
-        return found ? *found : otherwise ? *otherwise : Value();
-      });
-  } else if (v.list()) {
-    if (name == "count")
-      return method(
-          name, [v](Taking& t) { return Value(static_cast<int64_t>(std::ranges::count(*v.list(), t.need("value")))); });
-    if (name == "index")
-      return method(name, [v](Taking& t) {
-        const auto at = std::ranges::find(*v.list(), t.need("value"));
-        if (at == v.list()->end()) fail({.what = "index: the list does not hold that item", .needs = "an item of it"});
-        return Value(static_cast<int64_t>(at - v.list()->begin()));
-      });
-    for (const char* changes : {"append", "extend", "insert", "pop", "remove", "reverse", "sort", "clear"})
-      if (name == changes)
-        fail({.what = text("a list is changed by ", name),
-              .needs = "lists that stay as they are",
-              .hint = "make a new one: items + [item], in a namespace"});
-  }
+std::optional<Value> text_method(const std::string& s, const std::string& name) {
+  for (const MethodRow& row : kTextMethods)
+    if (row.name == name) return method(name, [s, call = row.call](Taking& t) { return call(s, t); });
   return {};
 }
 
-}  // namespace
-
-Value attribute_of(const Value& v, const std::string& name) {
-  if (const Undefined* u = v.undefined())
-    fail({.what = text(u->name, " is undefined, and has no member ", name), .needs = "a value"});
-  if (const Object* o = v.object()) {
-    auto at = o->members.find(name);
-    return at == o->members.end() ? Value(Undefined{name}) : at->second;
-  }
-  if (std::optional<Value> found = method_of(v, name)) return *found;
-  if (v.dict())
-    if (const Value* member = find(*v.dict(), name)) return *member;
-  return Undefined{name};
-}
-
-Value item_of(const Value& v, const Value& key) {
-  if (const Undefined* u = v.undefined())
-    fail({.what = text(u->name, " is undefined, and has no item ", to_repr(key)), .needs = "a value"});
-  if (v.dict())
-    if (const Value* member = find(*v.dict(), key)) return *member;
-  if (key.is_integral() && (v.list() || v.string())) {
-    const int64_t size = length_of(v), at = key.integer() < 0 ? key.integer() + size : key.integer();
-    if (at < 0 || at >= size) return Undefined{text("item ", key.integer())};
-    if (v.list()) return (*v.list())[static_cast<size_t>(at)];
-    return utf8(std::u32string_view(code_points(*v.string())).substr(static_cast<size_t>(at), 1));
-  }
-  return key.string() ? attribute_of(v, *key.string()) : Value(Undefined{to_repr(key)});
+Value call_method(const std::string& s, const std::string& name, List arguments) {
+  Arguments a{std::move(arguments), {}};
+  return text_method(s, name)->function()->call(a);
 }
 
 }  // namespace sator::jinja

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <set>
 
 #include "base/error.h"
 #include "engine/jinja/syntax.h"
@@ -153,20 +154,26 @@ class Parser {
     }
   }
 
-  std::vector<std::string> targets() {
-    std::vector<std::string> names;
-    const bool bracket = take_mark("(");
-    do {
-      if (bracket && is_mark(")")) break;
-      names.push_back(expect_name());
-    } while (take_mark(","));
-    if (bracket) expect_mark(")");
-    return names;
+  /// a, or a tuple of such: a, (b, c).
+  Stmt::Target targets() {
+    const Deeper deeper(*this);
+    Stmt::Target out = target();
+    if (!is_mark(",")) return out;
+    out = {.name = "", .parts = {std::move(out)}};
+    while (take_mark(",") && (here().kind == TokenKind::name ? !is_name("in") : is_mark("(")))
+      out.parts.push_back(target());
+    return out;
+  }
+  Stmt::Target target() {
+    if (!take_mark("(")) return {.name = expect_name(), .parts = {}};
+    Stmt::Target out = targets();
+    expect_mark(")");
+    return out;
   }
 
   void loop(Stmt& s) {
     s.kind = StmtKind::loop;
-    s.names = targets();
+    s.target = targets();
     if (!take_name("in")) fail_here(text("unexpected ", found()), "in");
     s.exprs.push_back(tuple_of([&] { return binary_or(); }));
     if (take_name("if")) s.exprs.push_back(expression());
@@ -184,15 +191,15 @@ class Parser {
   }
 
   void assignment(Stmt& s) {
-    s.names = targets();
-    if (s.names.size() == 1 && take_mark(".")) s.names[0] += "." + expect_name();
+    s.target = targets();
+    if (!s.target.name.empty() && take_mark(".")) s.target.name += "." + expect_name();
     if (take_mark("=")) {
       s.kind = StmtKind::assign;
       s.exprs = {expression_or_tuple()};
       return end_statement();
     }
     s.kind = StmtKind::capture;
-    if (s.names.size() != 1) fail_here("several names for one text", "one name");
+    if (s.target.name.empty()) fail_here("several names for one text", "one name");
     s.exprs = {filter_chain(captured(), false)};
     s.bodies = {block("endset")};
   }
@@ -205,6 +212,7 @@ class Parser {
       if (is_mark(")")) break;
       Stmt::Parameter p{.name = expect_name(), .otherwise = nullptr};
       if (take_mark("=")) p.otherwise = std::make_shared<const Expr>(expression());
+      if (p.name == "caller" && !p.otherwise) fail_here("the parameter caller has no default", "caller=none");
       out.push_back(std::move(p));
     }
     expect_mark(")");
@@ -221,10 +229,13 @@ class Parser {
   /// What a macro does, or a call block. It takes further arguments if it, or what is defined in it, names them.
   void called_body(Stmt& s, const char* end) {
     const int loops = std::exchange(loops_, 0);
-    const bool varargs = std::exchange(reads_varargs_, false), kwargs = std::exchange(reads_kwargs_, false);
+    const std::set<std::string> around = std::exchange(read_, {});
     s.bodies = {block(end)};
-    s.reads_varargs = reads_varargs_, s.reads_kwargs = reads_kwargs_;
-    loops_ = loops, reads_varargs_ |= varargs, reads_kwargs_ |= kwargs;
+    s.reads_varargs = read_.contains("varargs"), s.reads_kwargs = read_.contains("kwargs");
+    s.reads_caller = read_.contains("caller") &&
+                     std::ranges::find(s.parameters, "caller", &Stmt::Parameter::name) == s.parameters.end();
+    loops_ = loops;
+    read_.insert(around.begin(), around.end());
   }
 
   void call_block(Stmt& s) {
@@ -379,7 +390,7 @@ class Parser {
         }
       out.kind = ExprKind::name;
       out.name = t.text;
-      reads_varargs_ |= t.text == "varargs", reads_kwargs_ |= t.text == "kwargs";
+      read_.insert(t.text);
       return out;
     }
     if (t.kind == TokenKind::literal) {
@@ -477,11 +488,12 @@ class Parser {
     while (!is_mark(")")) {
       if (!out.empty()) expect_mark(",");
       if (is_mark(")")) break;
-      if (is_mark("*") || is_mark("**"))
-        fail_here("arguments from a list or dictionary are not supported", "arguments one by one");
-      std::string name;
+      std::string name = one_of({"**", "*"})();
       if (here().kind == TokenKind::name && ahead().kind == TokenKind::mark && ahead().text == "=")
         name = expect_name(), ++at_;
+      auto has_name = [&](const Expr::Argument& a) { return a.name == name; };
+      if (!name.empty() && std::ranges::any_of(out, has_name))
+        fail_here(text("the argument ", name, " is given twice"), "one value for each");
       if (name.empty() && !out.empty() && !out.back().name.empty())
         fail_here("an argument without a name behind one with a name", "those without names first");
       out.push_back({std::move(name), std::make_shared<const Expr>(expression())});
@@ -545,7 +557,7 @@ class Parser {
   const std::vector<Token> tokens_;
   size_t at_ = 0;
   int depth_ = 0, loops_ = 0;
-  bool reads_varargs_ = false, reads_kwargs_ = false;  // since the macro began
+  std::set<std::string> read_;  // names, since the macro began
 };
 
 }  // namespace

@@ -25,7 +25,7 @@ enum class ExprKind {
 
 struct Expr {
   struct Argument {
-    std::string name;  ///< empty: by its position
+    std::string name;  ///< empty: by its position; "*", "**": from a list, from a dictionary
     std::shared_ptr<const Expr> value;
   };
   ExprKind kind = ExprKind::constant;
@@ -42,9 +42,9 @@ enum class StmtKind {
   text,      ///< text
   output,    ///< exprs
   branch,    ///< if exprs[i]: bodies[i]; else the body behind them, if there is one
-  loop,      ///< for names in exprs[0] if exprs[1]: bodies[0], else bodies[1]; `recursive`
-  assign,    ///< names (or a member of a namespace, "ns.x") = exprs[0]
-  capture,   ///< names[0] = the text of bodies[0], through the filters of exprs[0] applied to `kCaptured`
+  loop,      ///< for target in exprs[0] if exprs[1]: bodies[0], else bodies[1]; `recursive`
+  assign,    ///< target = exprs[0]
+  capture,   ///< target = the text of bodies[0], through the filters of exprs[0] applied to `kCaptured`
   macro,     ///< name, parameters, bodies[0]
   call,      ///< exprs[0] is called with bodies[0] as `caller`, of `parameters`
   filtered,  ///< the text of bodies[0] through the filters of exprs[0]
@@ -57,17 +57,24 @@ struct Stmt {
     std::string name;
     std::shared_ptr<const Expr> otherwise;  ///< null: undefined
   };
+  /// A name, a member of a namespace ("ns.x"), or one for each part of a value.
+  struct Target {
+    std::string name;  ///< empty: parts
+    std::vector<Target> parts;
+  };
   using Body = std::vector<Stmt>;
 
   StmtKind kind = StmtKind::text;
   Place place;
   std::string text, name;
+  Target target;
   std::vector<std::string> names;
   std::vector<Expr> exprs;
   std::vector<Body> bodies;
   std::vector<Parameter> parameters;
   bool recursive = false;
-  bool reads_varargs = false, reads_kwargs = false;  ///< of a macro: it takes arguments that no parameter names
+  // Of a macro: what it takes beside its parameters.
+  bool reads_varargs = false, reads_kwargs = false, reads_caller = false;
 };
 
 /// What the filters of a captured text are applied to.
