@@ -266,6 +266,7 @@ a {%- if yes -%}  b  {%- endif -%}  c {%+ if yes %} d{% endif +%} e
 {{ d[1:2] }}
 {{ l[true] }}{{ l[1.0] }}|{{ d[[1]] }}|{{ l['0'] }}|{{ l['append'] is defined }}{{ d['keys'] is callable }}{{ 'abc'[1] }}
 {{ 012 }}
+{% if yes if no else 1 %}a{% endif %}
 {{ 'a' is in 'abc' }}{{ 1 is not in [2] }}{{ not 1 is in [2] }}
 {{ 1 if false else 2 if false }}|{{ (1,) }}{{ () }}{{ (1) }}
 {{ 'a' 'b' ~ 'c' }}{{ 1 ~ 2 + 3 }}{{ 2 ** 3 ** 2 }}{{ 10 - 2 - 3 }}{{ 1 + 2 ~ 3 * 2 }}
@@ -293,7 +294,7 @@ a {%- if yes -%}  b  {%- endif -%}  c {%+ if yes %} d{% endif +%} e
 {{ 'a'.join('xyz') }}{{ ','.join({'a':1}) }}{{ 'x'.partition('') }}
 {{ 'a b'.title() }}{{ "l'été n2x"|title }}{{ 'foo-bar (baz [qux'|title }}{{ 'a\u00a0b'|title }}
 {{ 'aa'.strip('') }}{{ 'aa'.strip(none) }}{{ '\u200bx'.strip() == 'x' }}{{ 'xaxy'.rstrip('xy') }}
-{% set ns = namespace(x=[]) %}{% for i in range(600) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x|length }}
+{% set ns = namespace(x=[]) %}{% for i in range(400) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x|length }}
 {%set x=1%}{{x}}
 {{ '{{' }}{% raw %}{% if %}{{ {% endraw %}
 {% raw %}a{%- endraw %}b

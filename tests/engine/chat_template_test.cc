@@ -104,6 +104,14 @@ TEST(ChatTemplate, HasLimits) {
       error("{% set ns = namespace(x='abcdefgh') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}")
           .find("a text of"),
       std::string::npos);
+  for (const char* deeper :
+       {"[ns.x]", "{'a': ns.x}", "namespace(x=ns.x)", "[ns.x]|map('string')", "[ns.x].index", "cycler(ns.x)"})
+    EXPECT_NE(
+        error(
+            text("{% set ns = namespace(x=1) %}{% for i in range(100000) %}{% set ns.x = ", deeper, " %}{% endfor %}"))
+            .find("hold each other"),
+        std::string::npos)
+        << deeper;
   EXPECT_NE(error("{{ range(99999999999) }}").find("a list of"), std::string::npos);
   EXPECT_NE(error("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}").find("too deeply"), std::string::npos);
   EXPECT_NE(error("{{ " + repeated("(", 100000) + repeated(")", 100000) + " }}").find("too deeply"), std::string::npos);

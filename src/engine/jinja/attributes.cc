@@ -21,19 +21,24 @@ Value view_of(const Dict& dict, SequenceKind kind) {
 }
 
 Attribute of_dict(const Value& v, const std::string& name) {
-  auto view = [&](SequenceKind kind) { return method(name, [v, kind](Taking&) { return view_of(*v.dict(), kind); }); };
+  auto view = [&](SequenceKind kind) {
+    return method(name, [v, kind](Taking&) { return view_of(*v.dict(), kind); }, v);
+  };
   if (name == "items") return view(SequenceKind::items);
   if (name == "keys") return view(SequenceKind::keys);
   if (name == "values") return view(SequenceKind::values);
-  if (name == "copy") return method(name, [v](Taking&) { return v; });
+  if (name == "copy") return method(name, [v](Taking&) { return v; }, v);
   if (name != "get") return {};
-  return method(name, [v](Taking& t) {
-    const Value& key = t.need("key");
-    require_hashable(key);
-    const Value* otherwise = t.take("default");
-    const Value* found = find(*v.dict(), key);
-    return found ? *found : otherwise ? *otherwise : Value();
-  });
+  return method(
+      name,
+      [v](Taking& t) {
+        const Value& key = t.need("key");
+        require_hashable(key);
+        const Value* otherwise = t.take("default");
+        const Value* found = find(*v.dict(), key);
+        return found ? *found : otherwise ? *otherwise : Value();
+      },
+      v);
 }
 
 Attribute of_sequence(const Value& v, const std::string& name) {
@@ -45,23 +50,26 @@ Attribute of_sequence(const Value& v, const std::string& name) {
   static constexpr std::string_view kBounds[] = {"start", "stop", "step"};
   if (const auto at = std::ranges::find(kBounds, name); kind == SequenceKind::range && at != std::end(kBounds))
     return v.sequence()->bounds[static_cast<size_t>(at - kBounds)];
-  if (name == "copy" && kind == SequenceKind::list) return method(name, [v](Taking&) { return v; });
+  if (name == "copy" && kind == SequenceKind::list) return method(name, [v](Taking&) { return v; }, v);
   if (name == "count")
-    return method(name, [v](Taking& t) { return Value(std::ranges::count(*v.items(), t.need("value"))); });
+    return method(name, [v](Taking& t) { return Value(std::ranges::count(*v.items(), t.need("value"))); }, v);
   if (name != "index") return {};
-  return method(name, [v](Taking& t) {
-    const List& items = *v.items();
-    const int64_t size = std::ssize(items);
-    const Value& value = t.need("value");
-    auto bound = [&](const char* name, int64_t otherwise) {
-      const int64_t at = t.integer_or(name, otherwise);
-      return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size);
-    };
-    const int64_t from = bound("start", 0), to = std::max(bound("stop", size), from);
-    const auto end = items.begin() + to, at = std::find(items.begin() + from, end, value);
-    if (at == end) fail({.what = "index: the list does not hold that item", .needs = "an item of it"});
-    return Value(at - items.begin());
-  });
+  return method(
+      name,
+      [v](Taking& t) {
+        const List& items = *v.items();
+        const int64_t size = std::ssize(items);
+        const Value& value = t.need("value");
+        auto bound = [&](const char* name, int64_t otherwise) {
+          const int64_t at = t.integer_or(name, otherwise);
+          return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size);
+        };
+        const int64_t from = bound("start", 0), to = std::max(bound("stop", size), from);
+        const auto end = items.begin() + to, at = std::find(items.begin() + from, end, value);
+        if (at == end) fail({.what = "index: the list does not hold that item", .needs = "an item of it"});
+        return Value(at - items.begin());
+      },
+      v);
 }
 
 /// What Python's types have, and templates are not given: silence would be another text.

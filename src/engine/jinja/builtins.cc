@@ -85,27 +85,24 @@ void Taking::end() {
       fail({.what = text(callee_, " has no argument ", given), .needs = taken_.empty() ? "none" : join(taken_, ", ")});
 }
 
-Value method(std::string name, std::function<Value(Taking&)> body) {
+Value method(std::string name, std::function<Value(Taking&)> body, const Value& held) {
   auto call = [name, body = std::move(body)](Arguments& arguments) {
     Taking t(name, arguments);
     Value out = body(t);
     t.end();
     return out;
   };
-  return Function{name, std::move(call)};
+  return Function{name, std::move(call), depth_around(held)};
 }
 
 Value tuple_of(List items) { return Sequence{.items = std::move(items), .kind = SequenceKind::tuple}; }
 
 Value generator(const Value& source, std::function<List()> make) {
-  constexpr int kMaxDepth = 200;
-  const int depth = source.iterator() ? source.iterator()->depth + 1 : 1;
-  if (depth > kMaxDepth) fail({.what = "too many filters in a row", .needs = text("at most ", kMaxDepth)});
   auto next = [made = std::optional<List>(), make = std::move(make), i = size_t{0}]() mutable {
     if (!made) made = make();
     return i < made->size() ? std::optional((*made)[i++]) : std::nullopt;
   };
-  return Iterator{std::move(next), depth};
+  return Iterator{std::move(next), depth_around(source)};
 }
 
 List elements_of(const Value& v) {

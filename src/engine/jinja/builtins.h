@@ -15,7 +15,7 @@ void require_items(size_t count);
 List elements_of(const Value& value);
 /// The same, one by one.
 std::function<std::optional<Value>()> each_of(const Value& value);
-/// What gives the items of a list that is made of a source when the first is asked for. Errors: more than 200 of each other.
+/// What gives the items of a list that is made of a source when the first is asked for.
 Value generator(const Value& source, std::function<List()> make);
 /// Code points of texts, else items or members. Errors: as of elements_of.
 int64_t length_of(const Value& value);
@@ -79,7 +79,7 @@ class Taking {
   std::vector<std::string> taken_;
 };
 
-/// A function of that body, which takes no other arguments than those that it asks for.
-Value method(std::string name, std::function<Value(Taking&)> body);
+/// A function of that body, which takes no other arguments than those that it asks for, and holds a value.
+Value method(std::string name, std::function<Value(Taking&)> body, const Value& held = {});
 
 }  // namespace sator::jinja

@@ -77,7 +77,10 @@ Dict dict_of(Taking& t) {
 
 Value f_namespace(Taking& t) {
   auto made = std::make_shared<Object>(Object{.type = "Namespace", .members = dict_of(t)});
-  for (const auto& [name, value] : made->members) require_public(to_text(name));
+  for (const auto& [name, value] : made->members) {
+    require_public(to_text(name));
+    made->depth = std::max(made->depth, depth_around(value));
+  }
   made->repr = [object = made.get()](int depth) { return text("<Namespace ", to_repr(object->members, depth), ">"); };
   return made;
 }
@@ -88,12 +91,12 @@ Value f_dict(Taking& t) { return dict_of(t); }
 Value f_cycler(Taking& t) {
   const List items = t.rest();
   if (items.empty()) fail({.what = "a cycler of no values", .needs = "one or more"});
-  auto made = std::make_shared<Object>(Object{.type = "Cycler"});
+  auto made = std::make_shared<Object>(Object{.type = "Cycler", .depth = depth_around(items)});
   const auto at = std::make_shared<size_t>(0);
   made->computed["pos"] = [at] { return Value(static_cast<int64_t>(*at)); };
   made->computed["current"] = [at, items] { return items[*at]; };
   made->computed["next"] = [at, items] {
-    return method("next", [at, items](Taking&) { return items[std::exchange(*at, (*at + 1) % items.size())]; });
+    return method("next", [at, items](Taking&) { return items[std::exchange(*at, (*at + 1) % items.size())]; }, items);
   };
   made->computed["reset"] = [at] {
     return method("reset", [at](Taking&) {
@@ -107,7 +110,7 @@ Value f_cycler(Taking& t) {
 /// Gives its text at each call but the first.
 Value f_joiner(Taking& t) {
   const Value* given = t.take("sep");
-  auto made = std::make_shared<Object>(Object{.type = "Joiner"});
+  auto made = std::make_shared<Object>(Object{.type = "Joiner", .depth = depth_around(given ? *given : Value())});
   made->call = [between = given ? *given : Value(", "), used = false](Arguments& a) mutable {
     Taking("joiner", a).end();
     return std::exchange(used, true) ? between : Value("");

@@ -75,20 +75,21 @@ Value f_batch(const Value& v, Taking& t) {
   const int64_t size = t.need_integer("linecount");
   const Value* given = t.take_some("fill_with");
   if (size < 1) fail({.what = text("batch is asked for ", size, " items a line"), .needs = "one or more"});
-  return generator(v, [v, size, fill = given ? std::optional(*given) : std::nullopt] {
-    List out, line;
-    for (const Value& item : elements_of(v)) {
-      line.push_back(item);
-      if (std::ssize(line) == size) out.emplace_back(std::exchange(line, {}));
-    }
-    if (line.empty()) return out;
-    if (fill) {
-      require_items(static_cast<size_t>(size));
-      line.resize(static_cast<size_t>(size), *fill);
-    }
-    out.emplace_back(line);
-    return out;
-  });
+  return generator(tuple_of({v, given ? *given : Value()}),
+                   [v, size, fill = given ? std::optional(*given) : std::nullopt] {
+                     List out, line;
+                     for (const Value& item : elements_of(v)) {
+                       line.push_back(item);
+                       if (std::ssize(line) == size) out.emplace_back(std::exchange(line, {}));
+                     }
+                     if (line.empty()) return out;
+                     if (fill) {
+                       require_items(static_cast<size_t>(size));
+                       line.resize(static_cast<size_t>(size), *fill);
+                     }
+                     out.emplace_back(line);
+                     return out;
+                   });
 }
 Value f_dictsort(const Value& v, Taking& t) {
   if (!v.dict()) fail_type("dictsort", v, "a dictionary");
@@ -156,22 +157,24 @@ Value f_reverse(const Value& v, Taking&) {
 Value f_slice(const Value& v, Taking& t) {
   const int64_t slices = t.need_integer("slices");
   const Value* given = t.take_some("fill_with");
-  return generator(v, [v, slices, fill = given ? std::optional(*given) : std::nullopt] {
-    const List items = elements_of(v);
-    if (slices == 0 || slices > std::ssize(items) + 10000)
-      fail({.what = text("a list is cut into ", slices, " slices"), .needs = "one or more, not many more than items"});
-    const int64_t each = std::ssize(items) / slices, longer = std::ssize(items) % slices;
-    List out;
-    int64_t from = 0;
-    for (int64_t i = 0; i < slices; ++i) {
-      const int64_t size = each + (i < longer ? 1 : 0);
-      List part(items.begin() + from, items.begin() + from + size);
-      from += size;
-      if (fill && i >= longer) part.push_back(*fill);
-      out.emplace_back(part);
-    }
-    return out;
-  });
+  return generator(tuple_of({v, given ? *given : Value()}),
+                   [v, slices, fill = given ? std::optional(*given) : std::nullopt] {
+                     const List items = elements_of(v);
+                     if (slices == 0 || slices > std::ssize(items) + 10000)
+                       fail({.what = text("a list is cut into ", slices, " slices"),
+                             .needs = "one or more, not many more than items"});
+                     const int64_t each = std::ssize(items) / slices, longer = std::ssize(items) % slices;
+                     List out;
+                     int64_t from = 0;
+                     for (int64_t i = 0; i < slices; ++i) {
+                       const int64_t size = each + (i < longer ? 1 : 0);
+                       List part(items.begin() + from, items.begin() + from + size);
+                       from += size;
+                       if (fill && i >= longer) part.push_back(*fill);
+                       out.emplace_back(part);
+                     }
+                     return out;
+                   });
 }
 /// By one attribute, or by several with commas between them.
 Value f_sort(const Value& v, Taking& t) {
@@ -198,7 +201,8 @@ Value f_sum(const Value& v, Taking& t) {
 }
 Value f_unique(const Value& v, Taking& t) {
   const bool case_sensitive = t.flag_or("case_sensitive", false);
-  return generator(v, [v, look = Look::taken(t), case_sensitive] {
+  const Value* path = t.take("attribute");
+  return generator(tuple_of({v, path ? *path : Value()}), [v, look = path ? Look(*path) : Look(), case_sensitive] {
     List out, seen;
     for (const Value& item : elements_of(v)) {
       const Value key = folded(look(item), case_sensitive);
@@ -226,10 +230,17 @@ Value extreme(const Value& v, Taking& t, bool largest) {
 Value f_max(const Value& v, Taking& t) { return extreme(v, t, true); }
 Value f_min(const Value& v, Taking& t) { return extreme(v, t, false); }
 
-std::vector<std::pair<std::string, Value>> named_of(Taking& t) {
-  std::vector<std::pair<std::string, Value>> out;
-  for (const auto& [name, value] : t.rest_named()) out.emplace_back(*name.string(), value);
+/// The arguments that are left, for the filter or test of each item.
+Arguments rest_of(Taking& t) {
+  Arguments out{t.rest(), {}};
+  for (const auto& [name, value] : t.rest_named()) out.named.emplace_back(*name.string(), value);
   return out;
+}
+/// The values that a generator keeps.
+Value kept(const Value& v, const Arguments& given) {
+  List all = {v, given.positional};
+  for (const auto& [name, value] : given.named) all.push_back(value);
+  return all;
 }
 List without_first(const List& items, size_t count) {
   return {items.begin() + static_cast<ptrdiff_t>(std::min(count, items.size())), items.end()};
@@ -237,7 +248,9 @@ List without_first(const List& items, size_t count) {
 
 /// select, reject, selectattr, rejectattr: items for which a test holds, or that are true. Of what is false there are none, whatever it is.
 Value chosen(const Value& v, Taking& t, bool by_attribute, bool wanted) {
-  return generator(v, [v, by_attribute, wanted, given = t.rest(), named = named_of(t)] {
+  const Arguments arguments = rest_of(t);
+  return generator(kept(v, arguments), [v, by_attribute, wanted, arguments] {
+    const List& given = arguments.positional;
     List out;
     if (!v.is_true()) return out;
     if (by_attribute && given.empty())
@@ -246,7 +259,7 @@ Value chosen(const Value& v, Taking& t, bool by_attribute, bool wanted) {
     const size_t test = by_attribute ? 1 : 0;
     for (const Value& item : elements_of(v)) {
       const Value x = look(item);
-      Arguments own{without_first(given, test + 1), named};
+      Arguments own{without_first(given, test + 1), arguments.named};
       if ((test < given.size() ? tested(to_text(given[test]), x, own) : x.is_true()) == wanted) out.push_back(item);
     }
     return out;
@@ -257,11 +270,12 @@ Value f_reject(const Value& v, Taking& t) { return chosen(v, t, false, false); }
 Value f_selectattr(const Value& v, Taking& t) { return chosen(v, t, true, true); }
 Value f_rejectattr(const Value& v, Taking& t) { return chosen(v, t, true, false); }
 
-List mapped(const Value& v, const List& given, const Arguments& all) {
+List mapped(const Value& v, const Arguments& all) {
   List out;
   if (!v.is_true()) return out;
-  Arguments arguments = all;
-  Taking t("map", arguments);
+  const List& given = all.positional;
+  Arguments named{{}, all.named};
+  Taking t("map", named);
   if (const Value* path = given.empty() ? t.take_named("attribute") : nullptr) {
     const Look look(*path, t.take_named("default"));
     t.end();
@@ -276,7 +290,8 @@ List mapped(const Value& v, const List& given, const Arguments& all) {
   return out;
 }
 Value f_map(const Value& v, Taking& t) {
-  return generator(v, [v, given = t.rest(), named = Arguments{{}, named_of(t)}] { return mapped(v, given, named); });
+  const Arguments arguments = rest_of(t);
+  return generator(kept(v, arguments), [v, arguments] { return mapped(v, arguments); });
 }
 
 constexpr FilterRow kListFilters[] = {{"batch", f_batch},

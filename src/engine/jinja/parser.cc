@@ -138,12 +138,12 @@ class Parser {
 
   void branch(Stmt& s) {
     s.kind = StmtKind::branch;
-    s.exprs.push_back(expression_or_tuple());
+    s.exprs.push_back(condition());
     while (true) {
       end_statement();
       s.bodies.push_back(body({"elif", "else", "endif"}));
       if (take_name("elif")) {
-        s.exprs.push_back(expression_or_tuple());
+        s.exprs.push_back(condition());
       } else if (take_name("else")) {
         s.bodies.push_back(block("endif"));
         return;
@@ -171,11 +171,15 @@ class Parser {
     return out;
   }
 
+  /// Without `if` and `else`, which are statements there.
+  Expr condition() {
+    return tuple_of([&] { return binary_or(); });
+  }
   void loop(Stmt& s) {
     s.kind = StmtKind::loop;
     s.target = targets();
     if (!take_name("in")) fail_here(text("unexpected ", found()), "in");
-    s.exprs.push_back(tuple_of([&] { return binary_or(); }));
+    s.exprs.push_back(condition());
     if (take_name("if")) s.exprs.push_back(expression());
     s.recursive = take_name("recursive");
     end_statement();

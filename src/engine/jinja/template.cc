@@ -187,6 +187,7 @@ class Interpreter {
       fail({.what = text(name, " is set, and ", name.substr(0, dot), " is no namespace"),
             .needs = "a namespace, whose members may be set"});
     require_public(name.substr(dot + 1));
+    object->depth = std::max(object->depth, depth_around(v));
     put(object->members, name.substr(dot + 1), v);
   }
 
@@ -224,6 +225,7 @@ class Interpreter {
     state->pull = items_of(s, scope, over);
     if (!over.iterator() && s.exprs.size() < 2) state->length = length_of(over);
     const std::shared_ptr<Object> object = loop_object(state, depth);
+    object->depth = depth_around(over);
     object->call = [&](Arguments& a) {
       if (!s.recursive) fail({.what = "a loop is called", .needs = "{% for ... recursive %}"});
       std::string made;
@@ -241,6 +243,7 @@ class Interpreter {
       is_complete |= left == Leave::none;
     }
     state->pull = [] { return std::nullopt; };
+    state->watched.reset();
     object->call = [](Arguments&) -> Value {
       fail({.what = "a loop is called behind its end", .needs = "a call in it"});
     };

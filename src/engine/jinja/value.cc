@@ -78,6 +78,28 @@ bool equal_sequences(const Value& a, const Value& b) {
 
 }  // namespace
 
+int depth_around(const Value& value) {
+  constexpr int kMaxDepth = 500;
+  if (value.depth() >= kMaxDepth)
+    fail({.what = "too many values that hold each other", .needs = text("at most ", kMaxDepth, " levels")});
+  return value.depth() + 1;
+}
+
+int Value::depth() const {
+  if (object()) return object()->depth;
+  if (iterator()) return iterator()->depth;
+  return function() ? function()->depth : depth_;
+}
+
+Value::Value(Sequence s) : depth_(1) {
+  for (const Value& item : s.items) depth_ = std::max(depth_, depth_around(item));
+  data_ = std::make_shared<const Sequence>(std::move(s));
+}
+Value::Value(Dict members) : depth_(1) {
+  for (const auto& [key, value] : members) depth_ = std::max({depth_, depth_around(key), depth_around(value)});
+  data_ = std::make_shared<const Dict>(std::move(members));
+}
+
 Value Value::of(const nlohmann::ordered_json& tree) {
   if (tree.is_boolean()) return tree.get<bool>();
   if (tree.is_number_unsigned() && tree.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))

@@ -34,7 +34,7 @@ struct Sequence {
 /// What gives its items once, as Python's generators do. Errors come when the items are asked for.
 struct Iterator {
   std::function<std::optional<Value>()> next;
-  int depth = 1;  ///< of generators that take their items from each other
+  int depth = 1;  ///< see Value::depth
 };
 
 struct Arguments {
@@ -45,6 +45,7 @@ using Callable = std::function<Value(Arguments&)>;
 struct Function {
   std::string name;
   Callable call;
+  int depth = 1;  ///< see Value::depth
 };
 /// What has attributes alone: `loop`, namespaces (which statements change), macros.
 struct Object {
@@ -53,6 +54,7 @@ struct Object {
   std::map<std::string, std::function<Value()>> computed;  ///< attributes that are made when they are read
   Callable call;                                           ///< null: it is not called
   std::function<std::string(int depth)> repr;
+  int depth = 1;  ///< see Value::depth
 };
 
 class Value {
@@ -64,9 +66,10 @@ class Value {
   Value(double d) : data_(d) {}
   Value(std::string s) : data_(std::move(s)) {}
   Value(const char* s) : data_(std::string(s)) {}
-  Value(List items) : data_(std::make_shared<const Sequence>(Sequence{std::move(items)})) {}
-  Value(Sequence s) : data_(std::make_shared<const Sequence>(std::move(s))) {}
-  Value(Dict members) : data_(std::make_shared<const Dict>(std::move(members))) {}
+  /// Errors: more than 500 values in each other.
+  Value(List items) : Value(Sequence{std::move(items)}) {}
+  Value(Sequence s);
+  Value(Dict members);
   Value(std::shared_ptr<Object> object) : data_(std::move(object)) {}
   Value(Iterator i) : data_(std::make_shared<Iterator>(std::move(i))) {}
   Value(Function f) : data_(std::make_shared<const Function>(std::move(f))) {}
@@ -116,6 +119,8 @@ class Value {
   int64_t integer() const { return is_bool() ? std::get<bool>(data_) : std::get<int64_t>(data_); }
   double number() const { return is_float() ? std::get<double>(data_) : static_cast<double>(integer()); }
 
+  /// How many values hold each other, itself included; of texts and numbers 0.
+  int depth() const;
   bool is_true() const;
   /// "str", "int", "list", ..., as Python calls them.
   std::string type() const;
@@ -123,6 +128,7 @@ class Value {
   bool is_same(const Value& other) const;
 
  private:
+  int depth_ = 0;
   std::variant<Undefined, None, bool, int64_t, double, std::string, std::shared_ptr<const Sequence>,
                std::shared_ptr<const Dict>, std::shared_ptr<Iterator>, std::shared_ptr<Object>,
                std::shared_ptr<const Function>>
@@ -138,6 +144,9 @@ const Value* find(const Dict& dict, const Value& key);
 /// dict[key] = value. Errors: a key that changes, as lists and dictionaries do.
 void put(Dict& dict, const Value& key, const Value& value);
 void require_hashable(const Value& key);
+
+/// The depth of what holds that value. Errors: more than 500.
+int depth_around(const Value& value);
 
 /// str(value) and repr(value) in Python. Errors: what Python prints as an address in memory; more than 500 levels.
 std::string to_text(const Value& value);
