@@ -77,7 +77,7 @@ struct RefusedRow {
   std::string_view type;
   std::initializer_list<std::string_view> names;
 };
-const RefusedRow kRefused[] = {
+const RefusedRow kRefusedAttributes[] = {
     {"str", {"encode", "format", "format_map", "isidentifier", "maketrans", "translate"}},
     {"int",
      {"real",
@@ -108,7 +108,7 @@ const RefusedRow kRefused[] = {
     {"dict_values", {"mapping"}},
     {"dict_items", {"isdisjoint", "mapping"}}};
 void require_supported(const std::string& type, const std::string& name) {
-  for (const RefusedRow& row : kRefused)
+  for (const RefusedRow& row : kRefusedAttributes)
     if (row.type == type && std::ranges::find(row.names, name) != row.names.end())
       fail({.what = text(name, " of a ", type, " is not supported"), .needs = "what docs/chat.md names"});
 }

@@ -219,17 +219,17 @@ constexpr FilterRow kFilters[] = {
     {"trim", f_trim},     {"upper", f_upper},   {"wordcount", f_wordcount}};
 
 /// Those of Jinja that templates are not given.
-constexpr std::string_view kRefused[] = {"filesizeformat",
-                                         "forceescape",
-                                         "format",
-                                         "pprint",
-                                         "random",
-                                         "striptags",
-                                         "truncate",
-                                         "urlencode",
-                                         "urlize",
-                                         "wordwrap",
-                                         "xmlattr"};
+constexpr std::string_view kRefusedFilters[] = {"filesizeformat",
+                                                "forceescape",
+                                                "format",
+                                                "pprint",
+                                                "random",
+                                                "striptags",
+                                                "truncate",
+                                                "urlencode",
+                                                "urlize",
+                                                "wordwrap",
+                                                "xmlattr"};
 
 const FilterRow* filter_row(const std::string& name) {
   if (const auto row = std::ranges::find(kFilters, name, &FilterRow::name); row != std::end(kFilters)) return row;
@@ -244,7 +244,7 @@ void fail_type(const char* filter, const Value& v, const char* needs) {
 }
 
 bool is_filter(const std::string& name) {
-  return filter_row(name) || std::ranges::find(kRefused, name) != std::end(kRefused);
+  return filter_row(name) || std::ranges::find(kRefusedFilters, name) != std::end(kRefusedFilters);
 }
 
 Value filtered(const std::string& name, const Value& v, Arguments& arguments) {

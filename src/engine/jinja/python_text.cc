@@ -14,28 +14,28 @@ namespace sator::jinja {
 
 namespace {
 
-struct CodePoints {
+struct CharRange {
   char32_t first, last;
 };
 template <size_t n>
-bool in(const CodePoints (&ranges)[n], char32_t c) {
-  return std::ranges::any_of(ranges, [c](const CodePoints& r) { return c >= r.first && c <= r.last; });
+bool in(const CharRange (&ranges)[n], char32_t c) {
+  return std::ranges::any_of(ranges, [c](const CharRange& r) { return c >= r.first && c <= r.last; });
 }
 
 // Other_Lowercase and Other_Uppercase.
-constexpr CodePoints kOtherLower[] = {
+constexpr CharRange kOtherLower[] = {
     {0xaa, 0xaa},     {0xba, 0xba},     {0x2b0, 0x2b8},     {0x2c0, 0x2c1},     {0x2e0, 0x2e4},     {0x345, 0x345},
     {0x37a, 0x37a},   {0x1d2c, 0x1d6a}, {0x1d78, 0x1d78},   {0x1d9b, 0x1dbf},   {0x2071, 0x2071},   {0x207f, 0x207f},
     {0x2090, 0x209c}, {0x2170, 0x217f}, {0x24d0, 0x24e9},   {0x2c7c, 0x2c7d},   {0xa69c, 0xa69d},   {0xa770, 0xa770},
     {0xa7f8, 0xa7f9}, {0xab5c, 0xab5f}, {0x10780, 0x10780}, {0x10783, 0x10785}, {0x10787, 0x107b0}, {0x107b2, 0x107ba}};
-constexpr CodePoints kOtherUpper[] = {
+constexpr CharRange kOtherUpper[] = {
     {0x2160, 0x216f}, {0x24b6, 0x24cf}, {0x1f130, 0x1f149}, {0x1f150, 0x1f169}, {0x1f170, 0x1f189}};
 // Numeric_Type Digit: superscripts, circled digits, ...
-constexpr CodePoints kOtherDigits[] = {{0xb2, 0xb3},       {0xb9, 0xb9},       {0x1369, 0x1371},   {0x19da, 0x19da},
-                                       {0x2070, 0x2070},   {0x2074, 0x2079},   {0x2080, 0x2089},   {0x2460, 0x2468},
-                                       {0x2474, 0x247c},   {0x2488, 0x2490},   {0x24ea, 0x24ea},   {0x24f5, 0x24fd},
-                                       {0x24ff, 0x24ff},   {0x2776, 0x277e},   {0x2780, 0x2788},   {0x278a, 0x2792},
-                                       {0x10a40, 0x10a43}, {0x10e60, 0x10e68}, {0x11052, 0x1105a}, {0x1f100, 0x1f10a}};
+constexpr CharRange kOtherDigits[] = {{0xb2, 0xb3},       {0xb9, 0xb9},       {0x1369, 0x1371},   {0x19da, 0x19da},
+                                      {0x2070, 0x2070},   {0x2074, 0x2079},   {0x2080, 0x2089},   {0x2460, 0x2468},
+                                      {0x2474, 0x247c},   {0x2488, 0x2490},   {0x24ea, 0x24ea},   {0x24f5, 0x24fd},
+                                      {0x24ff, 0x24ff},   {0x2776, 0x277e},   {0x2780, 0x2788},   {0x278a, 0x2792},
+                                      {0x10a40, 0x10a43}, {0x10e60, 0x10e68}, {0x11052, 0x1105a}, {0x1f100, 0x1f10a}};
 // Numeric_Type Numeric that are letters: ideographs.
 constexpr std::u32string_view kIdeographicNumbers =
     U"㐅㒃㠪㭍一七万三九二五亖亿什仟仨伍佰億兆兩八六十千卄卅卌叁参參叄四壱壹幺廾廿弌弍弎弐拾捌柒漆玖百肆萬貮貳贰阡陆陌"
@@ -44,14 +44,14 @@ constexpr std::u32string_view kIdeographicNumbers =
 constexpr std::u32string_view kInsideWords =
     U"'.:\u00b7\u0387\u055f\u05f4\u2018\u2019\u2024\u2027\ufe13\ufe52\ufe55\uff07\uff0e\uff1a";
 
-utf8proc_category_t category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
+utf8proc_category_t general_category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
 char32_t to_lower(char32_t c) { return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))); }
 char32_t to_upper(char32_t c) { return static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c))); }
 char32_t to_title(char32_t c) { return static_cast<char32_t>(utf8proc_totitle(static_cast<utf8proc_int32_t>(c))); }
 
 bool is_cased(char32_t c) { return is_lower(c) || is_upper(c) || is_title(c); }
 bool is_case_ignorable(char32_t c) {
-  switch (category(c)) {
+  switch (general_category(c)) {
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_ME:
     case UTF8PROC_CATEGORY_CF:
@@ -167,20 +167,20 @@ std::string utf8(std::u32string_view s) {
 
 bool is_blank(char32_t c) { return is_white_space(c) || (c >= 0x1c && c <= 0x1f); }
 bool is_letter(char32_t c) {
-  const auto k = category(c);
+  const auto k = general_category(c);
   return k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LO;
 }
-bool is_decimal(char32_t c) { return category(c) == UTF8PROC_CATEGORY_ND; }
+bool is_decimal(char32_t c) { return general_category(c) == UTF8PROC_CATEGORY_ND; }
 bool is_digit(char32_t c) { return is_decimal(c) || in(kOtherDigits, c); }
 bool is_numeral(char32_t c) { return is_numeric(c) || kIdeographicNumbers.find(c) != kIdeographicNumbers.npos; }
 bool is_printable(char32_t c) {
   if (c == ' ') return true;
-  const auto k = category(c);
+  const auto k = general_category(c);
   return k != UTF8PROC_CATEGORY_CN && !(k >= UTF8PROC_CATEGORY_ZS && k <= UTF8PROC_CATEGORY_CO);
 }
-bool is_lower(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LL || in(kOtherLower, c); }
-bool is_upper(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LU || in(kOtherUpper, c); }
-bool is_title(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LT; }
+bool is_lower(char32_t c) { return general_category(c) == UTF8PROC_CATEGORY_LL || in(kOtherLower, c); }
+bool is_upper(char32_t c) { return general_category(c) == UTF8PROC_CATEGORY_LU || in(kOtherUpper, c); }
+bool is_title(char32_t c) { return general_category(c) == UTF8PROC_CATEGORY_LT; }
 
 std::string lower(std::string_view s) { return mapped(s, full_lower); }
 std::string upper(std::string_view s) {
