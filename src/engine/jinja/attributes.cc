@@ -74,12 +74,11 @@ Attribute of_sequence(const Value& v, const std::string& name) {
 
 /// What Python's types have, and templates are not given: silence would be another text.
 struct RefusedRow {
-  std::string_view type;
-  std::initializer_list<std::string_view> names;
+  std::initializer_list<std::string_view> types, names;
 };
 const RefusedRow kRefusedAttributes[] = {
-    {"str", {"encode", "format", "format_map", "isidentifier", "maketrans", "translate"}},
-    {"int",
+    {{"str"}, {"encode", "format", "format_map", "isidentifier", "maketrans", "translate"}},
+    {{"int", "bool"},
      {"real",
       "imag",
       "numerator",
@@ -90,26 +89,16 @@ const RefusedRow kRefusedAttributes[] = {
       "as_integer_ratio",
       "to_bytes",
       "from_bytes"}},
-    {"bool",
-     {"real",
-      "imag",
-      "numerator",
-      "denominator",
-      "conjugate",
-      "bit_length",
-      "bit_count",
-      "as_integer_ratio",
-      "to_bytes",
-      "from_bytes"}},
-    {"float", {"real", "imag", "conjugate", "as_integer_ratio", "is_integer", "hex", "fromhex"}},
-    {"dict", {"fromkeys"}},
-    {"function", {"fromkeys"}},
-    {"dict_keys", {"isdisjoint", "mapping"}},
-    {"dict_values", {"mapping"}},
-    {"dict_items", {"isdisjoint", "mapping"}}};
+    {{"float"}, {"real", "imag", "conjugate", "as_integer_ratio", "is_integer", "hex", "fromhex"}},
+    {{"dict", "function"}, {"fromkeys"}},
+    {{"dict_keys", "dict_items"}, {"isdisjoint", "mapping"}},
+    {{"dict_values"}, {"mapping"}}};
+bool has(const std::initializer_list<std::string_view>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
 void require_supported(const std::string& type, const std::string& name) {
   for (const RefusedRow& row : kRefusedAttributes)
-    if (row.type == type && std::ranges::find(row.names, name) != row.names.end())
+    if (has(row.types, type) && has(row.names, name))
       fail({.what = text(name, " of a ", type, " is not supported"), .needs = "what docs/chat.md names"});
 }
 
