@@ -98,7 +98,9 @@ void run(const ChatArguments& a, Streams& io) {
 
   Lines lines(io.in);
   if (lines.are_typed()) io.notes << kHelp;
-  CatchInterrupts interrupts;
+  std::optional<CatchInterrupts> interrupts;  // of a pipe they end the program, as everywhere else
+  if (lines.are_typed()) interrupts.emplace();
+  auto interrupted = [&] { return interrupts && interrupts->take(); };
   Totals totals;
   io.json = {{"answers", nlohmann::json::array()}};
   while (const std::optional<std::string> line = lines.next()) {
@@ -118,7 +120,7 @@ void run(const ChatArguments& a, Streams& io) {
       io.notes << "a new conversation\n";
       continue;
     }
-    interrupts.take();
+    interrupted();
     try {
       require_utf8(message, "the message");
       if (is_command)
@@ -127,11 +129,18 @@ void run(const ChatArguments& a, Streams& io) {
               .hint = "put a space before a message that begins with /"});
       const Chat::Answer answer = chat.say(message, [&](const std::string& piece) {
         io.out << piece << std::flush;
-        return !interrupts.take();
+        return !interrupted();
       });
       io.out << "\n" << std::flush;
       say_lookup(answer.done, io);
       if (answer.done.reason == StopReason::context_full) io.notes << "the context is full: /reset begins anew\n";
+      if (!answer.is_whole) {
+        const Reason cut = document_is_cut(answer.done.decode_steps + 1);
+        if (lines.are_typed())
+          io.notes << cut.what << "\n";
+        else
+          io.shortfall = cut;
+      }
       ++totals.answers;
       totals.computed += answer.prompt_tokens - answer.held_tokens, totals.held += answer.held_tokens;
       totals.steps += answer.done.decode_steps;
@@ -139,12 +148,16 @@ void run(const ChatArguments& a, Streams& io) {
       io.json["answers"].push_back(
           {{"message", message},
            {"text", answer.text},
+           {"stopped_by", name_of(answer.done.reason)},
            {"prompt_tokens", answer.prompt_tokens},
            {"held_tokens", answer.held_tokens},
            {"prefill_tokens_per_s", rate(answer.prompt_tokens - answer.held_tokens, answer.done.prefill_s)},
            {"decode_tokens_per_s", rate(answer.done.decode_steps, answer.done.decode_s)}});
     } catch (const Error& e) {
-      if (!lines.are_typed()) throw;
+      if (!lines.are_typed()) {
+        io.shortfall = e.reason;  // once the answers before it are written
+        break;
+      }
       io.notes << e.what() << "\n";  // the conversation goes on without that message
     }
   }

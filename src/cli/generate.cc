@@ -77,16 +77,11 @@ void run(const GenerateArguments& a, Streams& io) {
   const GeneratedText made = generate_text(session, tokenizer, prompt, options, show);
   const Generated& done = made.done;
   io.out << "\n";
-  const char* why = done.reason == StopReason::stop_token     ? "stop_token"
-                    : done.reason == StopReason::stop_string  ? "stop_string"
-                    : done.reason == StopReason::context_full ? "context_full"
-                    : done.reason == StopReason::complete     ? "complete"
-                                                              : "max_tokens";
   io.json = {{"prompt", prompt_text},
              {"prompt_ids", prompt},
              {"ids", made.ids},
              {"text", made.text},
-             {"stopped_by", why},
+             {"stopped_by", name_of(done.reason)},
              {"prefill_tokens_per_s", rate(static_cast<int64_t>(prompt.size()), done.prefill_s)},
              {"decode_tokens_per_s", rate(done.decode_steps, done.decode_s)},
              {"prefill_s", done.prefill_s},
@@ -105,10 +100,7 @@ void run(const GenerateArguments& a, Streams& io) {
     io.out << "\n" << logprob_table("token", done.logprobs, tokenizer);
   }
   if (done.reason == StopReason::context_full) io.notes << "the context window is full\n";
-  if (schema && !options.constraint->is_complete())
-    io.shortfall = {.what = text("the JSON document is not complete after ", made.ids.size(), " tokens"),
-                    .needs = "a text that goes on to the document's end",
-                    .hint = "leave out --stop: what ends a text may stand in a document"};
+  if (!made.is_whole) io.shortfall = document_is_cut(std::ssize(made.ids));
 }
 
 }  // namespace

@@ -143,6 +143,24 @@ void say_lookup(const Generated& done, Streams& io) {
            << done.decode_steps << " tokens in " << done.runs << " runs of the model\n";
 }
 
+Reason document_is_cut(int64_t tokens) {
+  return {.what = text("the JSON document is not complete after ", tokens, " tokens"),
+          .needs = "a text that goes on to the document's end",
+          .hint = "leave out --stop: what ends a text may stand in a document"};
+}
+
+std::string name_of(StopReason reason) {
+  switch (reason) {
+    case StopReason::stop_token: return "stop_token";
+    case StopReason::stop_string: return "stop_string";
+    case StopReason::max_tokens: return "max_tokens";
+    case StopReason::context_full: return "context_full";
+    case StopReason::told: return "told";
+    case StopReason::complete: return "complete";
+  }
+  return "";
+}
+
 nlohmann::json rate(int64_t tokens, double seconds) {
   return tokens > 0 && seconds > 0 ? nlohmann::json(static_cast<double>(tokens) / seconds) : nlohmann::json(nullptr);
 }

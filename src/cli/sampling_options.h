@@ -42,6 +42,11 @@ std::shared_ptr<const json_schema::Shapes> schema_of(const SamplingArguments& a,
 void follow_schema(GenerateOptions& options, const std::shared_ptr<const json_schema::Shapes>& shapes,
                    const Tokenizer& tokenizer, const llm::OpenModel& model);
 
+/// Why a text is no document of its schema.
+Reason document_is_cut(int64_t tokens);
+/// "stop_token", "stop_string", "max_tokens", "context_full", "told", "complete"
+std::string name_of(StopReason reason);
+
 /// What a lookup brought, if there was one.
 void say_lookup(const Generated& done, Streams& io);
 

@@ -45,8 +45,11 @@ Chat::Answer Chat::say(const std::string& message, FunctionRef<bool(const std::s
       generate_text(session_, tokenizer_, std::span(ids).subspan(static_cast<size_t>(same)), options, take);
   held_ = ids;
   held_.insert(held_.end(), made.ids.begin(), made.ids.end());
-  const Answer answer{
-      .text = std::move(made.text), .done = made.done, .prompt_tokens = std::ssize(ids), .held_tokens = same};
+  const Answer answer{.text = std::move(made.text),
+                      .done = made.done,
+                      .is_whole = made.is_whole,
+                      .prompt_tokens = std::ssize(ids),
+                      .held_tokens = same};
   held_.resize(static_cast<size_t>(session_.position()));
   messages_ = std::move(messages);
   messages_.push_back({{"role", "assistant"}, {"content", answer.text}});

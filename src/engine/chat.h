@@ -17,6 +17,7 @@ class Chat {
   struct Answer {
     std::string text;
     Generated done;
+    bool is_whole = true;       ///< as GeneratedText's
     int64_t prompt_tokens = 0;  ///< of the conversation up to the answer
     int64_t held_tokens = 0;    ///< of these, that the session held already
   };

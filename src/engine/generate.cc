@@ -154,6 +154,10 @@ GeneratedText generate_text(Session& session, const Tokenizer& tokenizer, std::s
     show(end);
   }
   if (stops.found()) out.done.reason = StopReason::stop_string;
+  if (const auto& c = options.constraint) {
+    const bool is_cut = out.done.reason == StopReason::stop_string || out.done.reason == StopReason::told;
+    out.is_whole = is_cut ? c->is_whole(out.text) : c->is_complete();
+  }
   return out;
 }
 

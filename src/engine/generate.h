@@ -20,6 +20,8 @@ class TokenConstraint {
   /// Whether the text may end here, and whether it may go on.
   virtual bool is_complete() const = 0;
   virtual bool can_go_on() const = 0;
+  /// Whether a text is a whole one by itself: one that was cut off may be.
+  virtual bool is_whole(std::string_view text) const = 0;
 };
 
 struct GenerateOptions {
@@ -77,6 +79,7 @@ struct GeneratedText {
   Generated done;
   std::string text;
   std::vector<int32_t> ids;
+  bool is_whole = true;  ///< false: the constraint wants more of it
 };
 /// The same as text, handed out token by token in whole characters, a piece may be empty; `take` returns false to stop it. A token with which a stop
 /// string ends is among the ids. Errors: as of generate; an empty stop string.

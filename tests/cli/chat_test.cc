@@ -87,6 +87,31 @@ TEST(Chat, AnErrorInAnAnswerIsForgotten) {
   EXPECT_EQ(made(true), made(false));
 }
 
+// What was answered before is written, and the status says that not all was.
+TEST(Chat, AnAnswerThatIsCutOffIsNoDocument) {
+  TempFolder folder;
+  const std::string schema = (folder.path() / "schema.json").string(), json = (folder.path() / "chat.json").string();
+  write_file(schema, R"({"const": {"a": 1}})");
+  auto chat = [&](const char* stop, const char* tokens) {
+    return run_command(
+        chat_of(kExample.string(), {"--json-schema", schema, "--stop", stop, "--max-tokens", tokens, "--json", json}),
+        "Hi\nyo\n");
+  };
+  for (const char* stop : {"1", "}"}) {
+    const Said run = chat(stop, "50");
+    EXPECT_EQ(run.status, 1);
+    EXPECT_NE(run.notes.find("the JSON document is not complete"), std::string::npos) << run.notes;
+    const Json told = parse_json(read_file(json), json);
+    ASSERT_EQ(told["answers"].size(), 2);
+    EXPECT_EQ(told["answers"][1]["stopped_by"], "stop_string");
+  }
+  EXPECT_EQ(chat("no such text", "50").status, 0);
+  const Said none = chat("no such text", "2");
+  EXPECT_EQ(none.status, 1);
+  EXPECT_NE(none.notes.find("does not fit into 2 tokens"), std::string::npos) << none.notes;
+  EXPECT_EQ(parse_json(read_file(json), json)["answers"].size(), 0);
+}
+
 TEST(Chat, AnUnknownCommandIsNoMessage) {
   const Said run = run_command(chat_of(kExample.string(), {"--max-tokens", "2"}), "/rest now\nx\n");
   EXPECT_EQ(run.status, 1);

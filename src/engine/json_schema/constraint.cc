@@ -26,14 +26,19 @@ void JsonConstraint::restart(int64_t tokens) {
   tokens_left_ = tokens;
   if (find_way(place_, tokens)) return;
   const Shapes& shapes = place_.shapes();
-  fail({.what = text("the shortest JSON document of the schema has ",
+  fail({.what = text("the JSON document of the schema that has the fewest bytes, ",
                      shapes.least_bytes[static_cast<size_t>(shapes.root)],
-                     " bytes, for which ",
+                     ", does not fit into ",
                      tokens,
-                     tokens == 1 ? " token does" : " tokens do",
-                     " not suffice"),
-        .needs = "as many tokens as the shortest document takes, of a tokenizer that has all of its characters",
+                     tokens == 1 ? " token" : " tokens"),
+        .needs = "as many tokens as that document takes, of a tokenizer that has all of its characters",
         .hint = "allow more tokens (--max-tokens, the model's context), or a shorter document (minLength, minItems)"});
+}
+
+bool JsonConstraint::is_whole(std::string_view text) const {
+  Automaton a = place_;
+  a.restart();
+  return a.take(text) && a.is_complete();
 }
 
 /// Whether a document can be completed from a place with so many tokens; how is kept.

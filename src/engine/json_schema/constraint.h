@@ -19,6 +19,7 @@ class JsonConstraint final : public TokenConstraint {
   bool take(int32_t id) override;
   bool is_complete() const override { return place_.is_complete(); }
   bool can_go_on() const override { return place_.can_go_on(); }
+  bool is_whole(std::string_view text) const override;
 
  private:
   bool find_way(const Automaton& from, int64_t tokens);
