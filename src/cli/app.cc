@@ -252,6 +252,41 @@ static std::vector<std::string> unread_words(const Command& command, const std::
   return left;
 }
 
+/// The texts that an option was given.
+static std::vector<std::string> texts_of(const Option& option) {
+  if (auto* one = std::get_if<std::string*>(&option.into)) return {**one};
+  if (auto* some = std::get_if<std::optional<std::string>*>(&option.into))
+    return **some ? std::vector{***some} : std::vector<std::string>{};
+  if (auto* all = std::get_if<std::vector<std::string>*>(&option.into)) return **all;
+  return {};
+}
+
+/// What is written must not be what another argument names, to read or to write it.
+static void require_other_files(const std::vector<Option>& options) {
+  std::error_code error;  // texts that are no paths are none of these
+  auto is_file = [&](const std::string& path) { return fs::is_regular_file(path, error); };
+  auto is_same = [&](const std::string& a, const std::string& b) {
+    return fs::equivalent(a, b, error) || fs::weakly_canonical(a, error) == fs::weakly_canonical(b, error);
+  };
+  for (const Option& out : options) {
+    if (!out.writes) continue;
+    for (const std::string& file : texts_of(out)) {
+      if (file.empty() || (fs::exists(file, error) && !is_file(file))) continue;  // devices keep nothing
+      for (const Option& other : options)
+        for (const std::string& argument : texts_of(other))
+          if (&other != &out && (other.writes || is_file(argument)) && is_same(file, argument))
+            fail({.what = text(split(OptionName(out.name).flags, ',').back(),
+                               " would write to ",
+                               file,
+                               ", which ",
+                               split(OptionName(other.name).flags, ',').back(),
+                               " names too"),
+                  .needs = "a file of its own for what is written",
+                  .hint = "give another name"});
+    }
+  }
+}
+
 // `called` is how the user named the command: "sator version".
 static void run_command(const std::string& called, const Command& command, const std::vector<std::string>& args,
                         std::istream& in, std::ostream& out, std::ostream& notes) {
@@ -259,7 +294,10 @@ static void run_command(const std::string& called, const Command& command, const
   std::string json_path;
   std::vector<Option> options = command.options;
   replace_required(options, args);
-  options.push_back({"--json FILE", "also write the results to this file as JSON", &json_path});
+  options.push_back({.name = "--json FILE",
+                     .help = "also write the results to this file as JSON",
+                     .into = &json_path,
+                     .writes = true});
   std::vector<std::string> defaults;
   for (const Option& option : options) defaults.push_back(add_option(app, option));
   try {
@@ -271,6 +309,7 @@ static void run_command(const std::string& called, const Command& command, const
     fail_usage(called, command, unread_words(command, args), error);
   }
   for (size_t i = 0; i < options.size(); ++i) check_range(options[i], defaults[i]);
+  require_other_files(options);
   nlohmann::json json;
   Streams streams{.in = in, .out = out, .notes = notes, .json = json};
   command.run(streams);

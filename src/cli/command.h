@@ -33,6 +33,7 @@ inline Range between(double least, double most) { return {.least = least, .most 
 ///   choices   the values allowed; empty if any is
 ///   range     of a number, or of each number of a list; every option of numbers states one
 ///   instead   another option that fills the place of a required one; both at once are refused
+///   writes    a file that the command writes: no other argument may name it
 ///   also      what it is called elsewhere, or by those who misremember: proposed, not accepted
 struct Option {
   std::string name;
@@ -43,6 +44,7 @@ struct Option {
   std::optional<Range> range = {};
   std::vector<std::string> also = {};
   std::string instead = {};
+  bool writes = false;
 };
 
 /// What a running command reads and writes.

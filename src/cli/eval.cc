@@ -191,7 +191,8 @@ Command eval_command() {
        .also = {"--limit"}});
   add({.name = "--write-reference FILE",
        .help = "keep the logits of each prediction, 4 bytes each, for --reference",
-       .into = &a->write_reference});
+       .into = &a->write_reference,
+       .writes = true});
   add({.name = "--reference FILE",
        .help = "compare with an earlier run: KL and the same most likely token",
        .into = &a->reference});

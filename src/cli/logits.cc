@@ -59,7 +59,8 @@ Command logits_command() {
                      .into = &a->ids,
                      .required = true,
                      .range = between(0, INT32_MAX)});
-  options.push_back({.name = "-o,--output FILE", .help = "a .npy file", .into = &a->output, .required = true});
+  options.push_back(
+      {.name = "-o,--output FILE", .help = "a .npy file", .into = &a->output, .required = true, .writes = true});
   return {.name = "logits",
           .does = "writes the logits of every position of a sequence of token ids",
           .options = std::move(options),
