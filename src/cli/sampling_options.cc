@@ -155,7 +155,7 @@ std::string name_of(StopReason reason) {
     case StopReason::stop_string: return "stop_string";
     case StopReason::max_tokens: return "max_tokens";
     case StopReason::context_full: return "context_full";
-    case StopReason::told: return "told";
+    case StopReason::told: return "interrupt";
     case StopReason::complete: return "complete";
   }
   return "";

@@ -44,7 +44,7 @@ void follow_schema(GenerateOptions& options, const std::shared_ptr<const json_sc
 
 /// Why a text is no document of its schema.
 Reason document_is_cut(int64_t tokens);
-/// "stop_token", "stop_string", "max_tokens", "context_full", "told", "complete"
+/// As results write it: "stop_token", "stop_string", "max_tokens", "context_full", "interrupt", "complete".
 std::string name_of(StopReason reason);
 
 /// What a lookup brought, if there was one.

@@ -178,7 +178,7 @@ std::span<const float> Sampler::changed(std::span<const float> logits, std::span
           .needs = "a token that may follow",
           .hint = params_.no_repeat_ngram_size > 0
                       ? text("no_repeat_ngram_size is ", params_.no_repeat_ngram_size, ": a larger one forbids less")
-                      : "forbid fewer tokens: --min-tokens, --logit-bias, bad words and a schema leave none"});
+                      : "a lower --min-tokens, fewer biases and bad words, or a schema that allows more"});
   return changed_;
 }
 

@@ -312,7 +312,7 @@ const std::vector<SchemeFamily>& scheme_families() {
       {"...+a{4..8}, +a{4..8}-token",
        "inputs of those layers (with +embed of the head too) as integers, per token, taken from the row (dynamic)",
        "S[token]"},
-      {"...+a{4..8}-tensor", "the same, one scale from the calibration text (static)", "S[]"},
+      {"...+a{4..8}-tensor", "the same, but for the head's; one scale from the calibration text (static)", "S[]"},
       {"...+a{4..8}-embedding", "the same, one scale per input feature (static), folded into the weights", "S[in]"},
       {"...+a{4..8}-peg8",
        "the same, 8 groups of consecutive features (static), folded into the weights",
@@ -381,7 +381,7 @@ std::string describe(const Scheme& s) {
   if (s.activation)
     parts.push_back(text("activations: ",
                          describe(*s.activation, s.linear && s.linear->granularity == Granularity::input),
-                         s.embedding && !activation_of_head(s) ? ", of the head floats" : ""));
+                         s.embedding && !activation_of_head(s) ? ", the head's input stays a float" : ""));
   if (s.factors) parts.push_back(text("products of ", *s.factors));
   parts.push_back(text(s.linear || s.embedding ? "the rest " : "all weights ", s.storage));
   if (!s.remark.empty()) parts.push_back(s.remark);

@@ -39,11 +39,11 @@ Tile tile_of_many(const target::CpuLevel& level, std::optional<int64_t> columns,
 }
 
 /// How many buffers a product reads beside its left operand and the sums: codes and their scales are two.
-int64_t weight_streams(Schedule& s, const BlockHandle& product) {
+int64_t weight_buffers(Schedule& s, const BlockHandle& product) {
   const Block& block = s.get(product);
-  int64_t streams = -1;
-  for (const BufferRegionRef& read : block.reads) streams += read->buffer != block.writes[0]->buffer;
-  return streams;
+  int64_t buffers = -1;
+  for (const BufferRegionRef& read : block.reads) buffers += read->buffer != block.writes[0]->buffer;
+  return buffers;
 }
 
 /// One row alone has few sums. It takes as many columns as keep the multipliers busy, eight vectors, in as many panels as this CPU reads
@@ -317,7 +317,7 @@ void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::
   Loop i = loops[0], j = loops[1], k = loops[2];
   auto rows = most_rows(s, block), columns = as_int(s.get(j).extent);
   const int64_t sums = plan.partial ? 2 : 1;
-  const bool has_scales = sums > 1 || weight_streams(s, block) > 1;
+  const bool has_scales = sums > 1 || weight_buffers(s, block) > 1;
   const Tile tile = tile_of(level, rows, columns, lanes_of_sums(s, block, level), sums, has_scales);
   const int64_t vector = std::min(tile.columns, kPanel), group = std::max(tile.columns, kPanel);
 

@@ -45,7 +45,7 @@ void expect_same_bits(const fs::path& folder, const char* scheme) {
 }
 
 TEST(SameBits, OfStepsOfAnyNumberOfTokens) {
-  for (const char* scheme : {"f32", "int4-group32", "int8-channel+a8", "bf16+a16"})
+  for (const char* scheme : {"f32", "int4-group32", "int8-channel+a8", "int4-group32-s16+embed+a8", "bf16+a16"})
     expect_same_bits(fs::path(SATOR_SOURCE_DIR) / "examples/gpt2-stories", scheme);
   for (const char* name : {"qwen3", "gemma2", "falcon-7b", "mixtral", "gpt-oss", "bloom"})
     expect_same_bits(reference_data(text("models/families/", name)), "f32");

@@ -268,6 +268,23 @@ TEST(CpuRules, ProductsOfFewRowsPrefetchTheirWeights) {
   }
 }
 
+/// One row reads as many panels of 32 columns side by side as the level's CPUs read best; beside scales one.
+TEST(CpuRules, OneRowReadsAsManyStreamsAsItsCpu) {
+  auto parallel = [](const tir::PrimFuncRef& f, const char* level) {
+    int64_t extent = 0;
+    walk(scheduled(f, target::cpu_level(level)).func->body, [&](const tir::For& loop) {
+      if (loop.kind == tir::LoopKind::parallel) extent = as_int(loop.extent).value_or(0);
+    });
+    return extent;
+  };
+  const std::pair<const char*, int64_t> panels[] = {
+      {"amx", 4}, {"avx512_bf16", 1}, {"avx512", 4}, {"avx2", 2}, {"aarch64", 1}};
+  for (const auto& [level, side_by_side] : panels) {
+    EXPECT_EQ(parallel(float_product(1, 256, 64), level), 8 / side_by_side) << level;
+    EXPECT_EQ(parallel(grouped_product(1, 256, 2), level), 8) << level;
+  }
+}
+
 // LowBatchGemvSpecialize: a body for one row, for a few, for many, and the number of rows that is asked decides.
 TEST(CpuRules, ProductsBranchByTheirRows) {
   const tir::PrimFuncRef f = float_product(0, 64, 20);

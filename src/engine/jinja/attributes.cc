@@ -93,9 +93,7 @@ const RefusedRow kRefusedAttributes[] = {
     {{"dict", "function"}, {"fromkeys"}},
     {{"dict_keys", "dict_items"}, {"isdisjoint", "mapping"}},
     {{"dict_values"}, {"mapping"}}};
-bool has(const std::initializer_list<std::string_view>& names, std::string_view name) {
-  return std::ranges::find(names, name) != names.end();
-}
+bool has(const auto& names, std::string_view name) { return std::ranges::find(names, name) != std::end(names); }
 void require_supported(const std::string& type, const std::string& name) {
   for (const RefusedRow& row : kRefusedAttributes)
     if (has(row.types, type) && has(row.names, name))
@@ -107,8 +105,7 @@ bool changes(const Value& v, const std::string& name) {
   static constexpr std::string_view kOfLists[] = {
       "append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"};
   static constexpr std::string_view kOfDicts[] = {"clear", "pop", "popitem", "setdefault", "update"};
-  auto one_of = [&](const auto& names) { return std::ranges::find(names, name) != std::end(names); };
-  return (v.is_list() && one_of(kOfLists)) || (v.dict() && one_of(kOfDicts));
+  return (v.is_list() && has(kOfLists, name)) || (v.dict() && has(kOfDicts, name));
 }
 
 }  // namespace

@@ -32,7 +32,6 @@ std::string_view without_blank_end(std::string_view s) {
   }
   return s;
 }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool begins_name(char c) {
   const char lower = static_cast<char>(c | 0x20);
   return (lower >= 'a' && lower <= 'z') || c == '_' || static_cast<unsigned char>(c) >= 0x80;
@@ -186,11 +185,11 @@ class Lexer {
     const Place from = place();
     const char c = s_[at_];
     if (c == '"' || c == '\'') return string(c);
-    if (is_digit(c)) return number();
+    if (is_ascii_digit(c)) return number();
     if (begins_name(c)) {
       const size_t begin = at_;
       size_t end = at_;
-      while (end < s_.size() && (begins_name(s_[end]) || is_digit(s_[end]))) ++end;
+      while (end < s_.size() && (begins_name(s_[end]) || is_ascii_digit(s_[end]))) ++end;
       move(end - begin);
       out_.push_back({.kind = TokenKind::name, .text = s_.substr(begin, end - begin), .place = from});
       return;
@@ -296,12 +295,12 @@ class Lexer {
     size_t end = at_;
     bool is_float = false;
     auto take = [&] {
-      for (; end < s_.size() && (is_digit(s_[end]) || s_[end] == '_'); ++end)
+      for (; end < s_.size() && (is_ascii_digit(s_[end]) || s_[end] == '_'); ++end)
         if (s_[end] != '_') digits += s_[end];
     };
     take();
     const bool begins_with_zero = digits.starts_with('0') && digits.find_first_not_of('0') != digits.npos;
-    if (end + 1 < s_.size() && s_[end] == '.' && is_digit(s_[end + 1])) {
+    if (end + 1 < s_.size() && s_[end] == '.' && is_ascii_digit(s_[end + 1])) {
       is_float = true;
       digits += s_[end++];
       take();
@@ -309,7 +308,7 @@ class Lexer {
     if (end < s_.size() && (s_[end] | 0x20) == 'e') {
       size_t after_e = end + 1;
       if (after_e < s_.size() && (s_[after_e] == '+' || s_[after_e] == '-')) ++after_e;
-      if (after_e < s_.size() && is_digit(s_[after_e])) {
+      if (after_e < s_.size() && is_ascii_digit(s_[after_e])) {
         is_float = true;
         digits += s_.substr(end, after_e - end);
         end = after_e;

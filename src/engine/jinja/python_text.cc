@@ -144,7 +144,6 @@ std::optional<std::string> without_underscores(std::string_view s, IsDigit digit
   }
   return out;
 }
-bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 /// Takes a sign away; whether it is a minus.
 bool take_sign(std::string& s) {
   const bool minus = s.starts_with('-');

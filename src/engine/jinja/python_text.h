@@ -13,6 +13,8 @@ namespace sator::jinja {
 std::u32string code_points(std::string_view s);
 std::string utf8(std::u32string_view s);
 
+inline bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
+
 // str.isspace() and so on of one character.
 bool is_blank(char32_t c);
 bool is_letter(char32_t c);   // isalpha

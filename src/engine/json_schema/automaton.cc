@@ -380,6 +380,7 @@ bool Automaton::name_leads_on(const Shape& s, const Seen& seen, const std::strin
         has_room(s, seen, own->required))
       return true;
   if (!leads_on(s.dfa, state) || !has_room(s, seen, false)) return false;
+  if (is_free(s, state)) return true;
   // Of finitely many names one must be left.
   int64_t taken = 0;
   auto count_taken = [&](std::string_view name) {
@@ -388,7 +389,6 @@ bool Automaton::name_leads_on(const Shape& s, const Seen& seen, const std::strin
     for (char c : name.substr(text.size())) end = dfa(s.dfa).step(end, static_cast<unsigned char>(c));
     taken += dfa(s.dfa).accepting(end);
   };
-  if (is_free(s, state)) return true;
   for (const std::string& name : seen.others) count_taken(name);
   for (const Shape::Name& n : s.names) count_taken(n.name);
   return shapes_->name_counts[static_cast<size_t>(s.dfa)][static_cast<size_t>(state)] > taken;

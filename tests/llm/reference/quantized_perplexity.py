@@ -15,7 +15,7 @@ Definitions, of W[out, in] and one scale s per tensor, channel, input or group o
     asymmetric   lo = min(w, 0), hi = max(w, 0), s = (hi - lo) / (2^b - 1), z = round(-lo / s), q = clamp(round(w / s) + z, 0, 2^b - 1)
                  (each s as the range times the float32 reciprocal of the divisor, as CUDA divides by a scalar; with -s16 rounded to
                  float16)
-    activations  dynamic per token: max|x| / (2^(b-1) - 1); static: the same of the ranges over the first 16 windows of the
+    activations  dynamic per token: max|x| / (2^(b-1) - 1), with +embed of the head's input too; static: the same of the ranges over the first 16 windows of the
                  calibration text, multiplied into W before it is quantized
 Where a scale of inputs meets activations, these are multiplied by it before they are quantized; beside static scales the
 products have one scale, the largest of them by the calibration / (2^(b-1) - 1).
@@ -165,6 +165,14 @@ class Gpt2:
             r = np.repeat(r.reshape(8, -1).max(1), len(r) // 8)
         return np.where(r > 0, r / top, 1).astype(np.float32)
 
+    @staticmethod
+    def dynamic_product(x, q, s, top):
+        """x W^T, the rows of x as integers up to `top` too."""
+        a = np.abs(x).max(1, keepdims=True) / top
+        a = np.where(a > 0, a, 1)
+        codes = np.clip(np.rint(x / a), -top, top).astype(np.float64)
+        return ((codes @ (q.astype(np.float64) * s).T) * a).astype(np.float32)
+
     def linear_of(self, scheme):
         if not scheme.linears:
             return self.exact_linear
@@ -189,8 +197,7 @@ class Gpt2:
             if scheme.granularity == "input":
                 x, s = x * s[0], np.ones_like(s)
             if not static:
-                a = np.abs(x).max(1, keepdims=True) / top
-                a = np.where(a > 0, a, 1)
+                return self.dynamic_product(x, q, s, top) + self.params[name + ".bias"]
             codes = np.clip(np.rint(x / a), -top, top).astype(np.float64)
             y = codes @ (q.astype(np.float64) * s).T
             return (y * a).astype(np.float32) + self.params[name + ".bias"]
@@ -202,7 +209,13 @@ class Gpt2:
             table = self.params["wte.weight"]
             return table, lambda x: rounded(x, self.factors) @ table.T
         q, s = quantized(self.stored["wte.weight"], scheme)
-        return (q * s).astype(np.float32), lambda x: self.product(x, q, s, scheme)
+        table = (q * s).astype(np.float32)
+        if not scheme.activation_bits or scheme.activation != "token":
+            return table, lambda x: self.product(x, q, s, scheme)
+        top = np.float32(2 ** (scheme.activation_bits - 1) - 1)
+        if scheme.granularity == "input":
+            return table, lambda x: self.dynamic_product(x * s[0], q, np.ones_like(s), top)
+        return table, lambda x: self.dynamic_product(x, q, s, top)
 
     def program_of(self, scheme):
         """The linear layers, the token table and the head under a scheme; exact ones without one."""
