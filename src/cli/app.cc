@@ -264,25 +264,31 @@ static std::vector<std::string> texts_of(const Option& option) {
 /// What is written must not be what another argument names, to read or to write it.
 static void require_other_files(const std::vector<Option>& options) {
   std::error_code error;  // texts that are no paths are none of these
-  auto is_file = [&](const std::string& path) { return fs::is_regular_file(path, error); };
+  auto keeps = [&](const std::string& path) {
+    return fs::is_regular_file(path, error) || fs::is_directory(path, error);
+  };
   auto is_same = [&](const std::string& a, const std::string& b) {
     return fs::equivalent(a, b, error) || fs::weakly_canonical(a, error) == fs::weakly_canonical(b, error);
+  };
+  auto flag_of = [](const Option& option) {
+    const std::string flags = OptionName(option.name).flags;
+    return flags.substr(0, flags.find(','));
   };
   for (const Option& out : options) {
     if (!out.writes) continue;
     for (const std::string& file : texts_of(out)) {
-      if (file.empty() || (fs::exists(file, error) && !is_file(file))) continue;  // devices keep nothing
+      if (file.empty() || (fs::exists(file, error) && !keeps(file))) continue;  // a device may be named twice
       for (const Option& other : options)
         for (const std::string& argument : texts_of(other))
-          if (&other != &out && (other.writes || is_file(argument)) && is_same(file, argument))
-            fail({.what = text(split(OptionName(out.name).flags, ',').back(),
-                               " would write to ",
+          if (&other != &out && (other.writes || keeps(argument)) && is_same(file, argument))
+            fail({.what = text(flag_of(out),
+                               " ",
                                file,
-                               ", which ",
-                               split(OptionName(other.name).flags, ',').back(),
-                               " names too"),
-                  .needs = "a file of its own for what is written",
-                  .hint = "give another name"});
+                               " would replace ",
+                               argument,
+                               other.writes ? text(", which ", flag_of(other), " writes too") : ", which is read"),
+                  .needs = "a file of its own",
+                  .hint = "take another name, or another ending"});
     }
   }
 }

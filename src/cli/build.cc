@@ -55,8 +55,6 @@ std::vector<rules::AppliedSchedule> write_scheduled(const BuildArguments& a, con
 }
 
 void run(const BuildArguments& a, Streams& io) {
-  need_own_output(a.output, {a.file});
-  need_own_output(a.output, a.schedules);
   const ModuleRef module = read_program(a.file, io.in);
   std::vector<driver::ScheduleText> schedules;
   for (const std::string& file : a.schedules) schedules.push_back({read_file(file), file});

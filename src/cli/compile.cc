@@ -76,7 +76,6 @@ void apply_overrides(const std::string& written, llm::ProgramOptions& program) {
 }
 
 void run(const CompileArguments& a, Streams& io) {
-  need_own_output(a.output, {a.model});
   const fs::path folder = model_folder(a.model);
   llm::OpenOptions options{.scheme = llm::scheme_for(folder, a.quantization), .isa = a.isa};
   if (a.cache_dtype) options.program.cache_dtype = *DType::parse(*a.cache_dtype);

@@ -59,15 +59,6 @@ std::map<std::string, int64_t> named_numbers(const std::vector<std::string>& giv
   return out;
 }
 
-void need_own_output(const std::string& output, const std::vector<std::string>& read) {
-  std::error_code is_absent;
-  for (const std::string& file : read)
-    if (fs::equivalent(output, file, is_absent))
-      fail({.what = text("-o ", output, " would replace ", file, ", which is read"),
-            .needs = "a file of its own",
-            .hint = "take another name, or another ending"});
-}
-
 std::map<std::string, int64_t> bounds_of(const std::vector<std::string>& given) {
   return named_numbers(given,
                        {.what = "--bounds",

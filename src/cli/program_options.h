@@ -26,9 +26,6 @@ std::vector<std::string> listed_words(const std::vector<std::string>& given);
 /// NAME=NUMBER, ... of an option; `refusal` says what it needs where a word is not of that form.
 std::map<std::string, int64_t> named_numbers(const std::vector<std::string>& given, const Reason& refusal);
 
-/// Errors: the output would replace one of the files that are read.
-void need_own_output(const std::string& output, const std::vector<std::string>& read);
-
 /// --bounds.
 std::map<std::string, int64_t> bounds_of(const std::vector<std::string>& given);
 /// Errors: a bound of a size that the program does not have.

@@ -311,24 +311,24 @@ TEST_F(Generate, ADocumentThatHasNoRoomIsRefused) {
 
 // What a command reads, and what it writes elsewhere, it does not write over.
 TEST_F(Generate, ResultsHaveAFileOfTheirOwn) {
-  const std::string text = (folder_.path() / "text.txt").string(), link = (folder_.path() / "link").string();
-  write_file(text, "Once upon a time");
-  fs::create_symlink(text, link);
+  const std::string prompt = (folder_.path() / "text.txt").string(), link = (folder_.path() / "link").string();
+  write_file(prompt, "Once upon a time");
+  fs::create_symlink(prompt, link);
   auto notes = [&](std::vector<std::string> command) {
     std::ostringstream out, said;
     std::istringstream in;
     EXPECT_EQ(run_app(command, command_table(), in, out, said), 1);
     return said.str();
   };
-  for (const std::string& result : {text, link, (folder_.path() / "." / "text.txt").string()})
-    EXPECT_NE(
-        notes({"generate", kExample.string(), "--prompt-file", text, "--json", result}).find("--json would write"),
-        std::string::npos);
+  for (const std::string& result : {prompt, link, (folder_.path() / "." / "text.txt").string()})
+    EXPECT_NE(notes({"generate", kExample.string(), "--prompt-file", prompt, "--json", result})
+                  .find(text("--json ", result, " would replace ", prompt, ", which is read")),
+              std::string::npos);
   const std::string both = (folder_.path() / "both").string();
   EXPECT_NE(
-      notes({"logits", kExample.string(), "--ids", "1", "-o", both, "--json", both}).find("which --json names too"),
+      notes({"logits", kExample.string(), "--ids", "1", "-o", both, "--json", both}).find("which --json writes too"),
       std::string::npos);
-  EXPECT_EQ(read_file(text), "Once upon a time");
+  EXPECT_EQ(read_file(prompt), "Once upon a time");
   EXPECT_FALSE(fs::exists(both));
 }
 
