@@ -7,6 +7,8 @@
 blocks/TYPE.gguf, blocks/TYPE.safetensors   a matrix of random blocks of each type, and its values by gguf's NumPy code
 NAME.gguf, NAME.safetensors                 a random model, each of its matrices of another type: input_ids_K and logits_K by
                                             transformers in float64 on the dequantized values
+NAME-a8.safetensors                         of some: the same of single tokens, where a product by codes takes its input as 8-bit integers
+                                            too: of each row max|x| / 127 is the scale, each x / scale is rounded, ties to even
 tokenizer-NAME.gguf                         vocabularies alone, made from the tokenizer.json of EXAMPLE and of folders in TOKENIZERS
                                             (data/tokenizers), whose expected.jsonl says what they make of texts
 tokenizer-cuttings.gguf, cuttings.json      a vocabulary of some texts, and what it makes of them, cut as other models' tokenizer.json says
@@ -113,6 +115,10 @@ ROWS = {
                                       "beta_fast": 32.0, "beta_slow": 1.0, "original_max_position_embeddings": 4}}, "deepseek2", 0),
 }
 PERMUTED = ("llama", "granite")
+# Together they have every type, and experts.
+OF_INTEGER_INPUTS = ("llama", "qwen2", "gpt2", "qwen2moe")
+# What a rounded x / scale keeps from the middle between two integers: less, and the last bits of a sum choose.
+TIE_MARGIN = 5e-4
 
 
 def permuted(w, heads):
@@ -249,6 +255,52 @@ def blocks_like(shape, kind, rng, is_small=False):
     return data.reshape(*shape[:-1], -1), np.ascontiguousarray(values.reshape(shape), np.float32), kind
 
 
+class IntegerInputs:
+    """While it is entered, products by these weights take their input as integers. `margin`: the nearest that one was to a tie."""
+
+    def __init__(self, weights):
+        self.storages = {w.untyped_storage().data_ptr() for w in weights}
+        self.margin, self.linear, self.conv = 1.0, torch.nn.functional.linear, transformers.pytorch_utils.Conv1D.forward
+
+    def integers(self, x):
+        scale = x.abs().amax(-1, keepdim=True) / 127
+        codes = x / torch.where(scale > 0, scale, 1)
+        self.margin = min(self.margin, float((0.5 - (codes - codes.round()).abs()).min()))
+        return codes.round() * scale
+
+    def is_of_codes(self, weight):
+        return weight.untyped_storage().data_ptr() in self.storages
+
+    def __enter__(self):
+        torch.nn.functional.linear = lambda x, w, b=None: self.linear(self.integers(x) if self.is_of_codes(w) else x, w, b)
+        transformers.pytorch_utils.Conv1D.forward = lambda layer, x: self.conv(
+            layer, self.integers(x) if self.is_of_codes(layer.weight) else x)
+        return self
+
+    def __exit__(self, *error):
+        torch.nn.functional.linear, transformers.pytorch_utils.Conv1D.forward = self.linear, self.conv
+
+
+def write_integer_inputs(file, model, types):
+    """Of the first tokens whose codes are far enough from ties.
+      types   of the blocks of each parameter"""
+    floats = (Type.F32, Type.F16, Type.BF16)
+    weights = [p for n, p in model.named_parameters() if n in types and not any(t in floats for t in types[n])]
+    halves = [n for n, all in types.items() if len({t in floats for t in all}) > 1]
+    assert not halves, f"{halves} are of codes and floats"
+    expected, number = {}, 0
+    for token in range(3, model.config.vocab_size):
+        with torch.no_grad(), IntegerInputs(weights) as inputs:
+            logits = model(torch.tensor([[token]]), use_cache=False).logits[0]
+        if inputs.margin < TIE_MARGIN or number == 4:
+            continue
+        expected[f"input_ids_{number}"] = np.array([token], np.int32)
+        expected[f"logits_{number}"] = logits.float().contiguous().numpy()
+        number += 1
+    assert number == 4, f"{number} tokens are far from ties"
+    save_file(expected, file)
+
+
 def write_model(target, name, seed):
     """Seeds are tried from the row's own on, until no token is near to another choice of experts."""
     while not write_model_with(target, name, seed):
@@ -270,6 +322,7 @@ def write_model_with(target, name, seed):
     key = {"gpt-oss": "GPT_OSS"}.get(arch, arch.upper())
     names = gguf.get_tensor_name_map(getattr(gguf.MODEL_ARCH, key), config.num_hidden_layers)
     heads = {"attn_q": config.num_attention_heads, "attn_k": getattr(config, "num_key_value_heads", None)}
+    types = {}
     biases = [(n, b) for n, b in model.named_buffers() if n.endswith("e_score_correction_bias")]
     for hf_name, p in [*model.named_parameters(), *biases]:
         if hf_name.endswith("kv_b_proj.weight"):  # by head: the key's rows, transposed, then the value's
@@ -286,6 +339,7 @@ def write_model_with(target, name, seed):
                 writer.add_tensor(gg_name, np.ascontiguousarray(part.numpy(), np.float32))
                 continue
             data, values, kind = blocks_like(part.shape, kind, rng, is_small)
+            types.setdefault(hf_name, []).append(TYPES[kind % len(TYPES)])
             if name.endswith("by-expert"):
                 for e, one in enumerate(data):
                     writer.add_tensor(gg_name.replace("_exps.", f".{e}."), np.ascontiguousarray(one), raw_dtype=TYPES[kind % len(TYPES)])
@@ -312,6 +366,7 @@ def write_model_with(target, name, seed):
             writer.add_tensor(gg_name, np.ascontiguousarray(w + 1 if "gemma" in arch and "norm" in gg_name else w, np.float32))
             continue
         data, values, kind = blocks_like(w.shape, kind, rng, is_small)
+        types[hf_name] = [TYPES[kind % len(TYPES)]]
         writer.add_tensor(gg_name, data, raw_dtype=TYPES[kind % len(TYPES)])
         kind += 1
         if arch in PERMUTED and role in heads:
@@ -336,6 +391,8 @@ def write_model_with(target, name, seed):
     if margins.least < MARGIN:
         return False
     save_file(expected, target / f"{name}.safetensors")
+    if name in OF_INTEGER_INPUTS:
+        write_integer_inputs(target / f"{name}-a8.safetensors", exact, types)
     print(name, float(np.abs(expected["logits_2"]).max()), "router margin", margins.least)
     return True
 

@@ -336,6 +336,10 @@ RExpr Layers::quantized_linear(const RExpr& x, const Matrix& w, const IntegerFor
     return grouped || per_input ? y : with_vector("multiply", y, scale, w.experts, w.layer);
   }
 
+  if (!has_integer_values(f))
+    fail({.what = text("the weight of ", w.name, " is stored as values that are no integers times a scale"),
+          .needs = "codes of integers, where inputs are integers too",
+          .hint = "leave +a8 out"});
   RExpr q, token_scale, output_scale = per_input ? nullptr : scale;
   if (activation->is_static()) {
     auto extra = [&](ParamPart which, const char* ending, int64_t count) {
@@ -362,8 +366,9 @@ RExpr Layers::quantized_linear(const RExpr& x, const Matrix& w, const IntegerFor
   if (grouped) {
     RExpr sums = call_function(
         code_sums_function(cols, f.group), "code_sums", {q}, matrix_info(n, scale_dims(f, rows, cols)[1], i32));
-    std::vector<RExpr> args = {q, bytes, scale};
-    if (zero) args.push_back(zero);
+    std::vector<RExpr> args = {q, bytes};
+    for (const auto& [part, value] : weight)
+      if (part != ParamPart::codes && part != ParamPart::order) args.push_back(value);
     std::vector<size_t> weights;
     for (size_t i = 1; i < args.size(); ++i) weights.push_back(i);
     args.push_back(sums);

@@ -543,13 +543,8 @@ static Scheme exact_scheme(const fs::path& folder) {
 Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name) {
   const std::optional<MlcModel> converted = is_converted(folder) ? converted_model(folder) : std::nullopt;
   if (const std::optional<Scheme> own = converted ? std::nullopt : stored_scheme(folder)) {
-    if (!name || *name == own->name) return *own;
-    if (*name == own->name + "+a16") {
-      Scheme narrow = *own;
-      narrow.name = *name;
-      narrow.factors = f16;
-      return narrow;
-    }
+    if (!name) return *own;
+    if (std::optional<Scheme> named = stored_scheme_named(*own, *name)) return *std::move(named);
   }
   if (!name && !converted) return exact_scheme(folder);
   Scheme scheme = parse_scheme(name ? *name : converted->quantization);

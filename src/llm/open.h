@@ -78,7 +78,7 @@ std::optional<Scheme> implied_scheme(const ModelConfig& config);
 ModelConfig config_of(const fs::path& folder);
 
 /// The scheme that is meant by a name, or, without one, by the folder: that of its converted weights or of its codes
-/// (stored_scheme, which takes `+a16` too), else f32, f16 or bf16, as all its floats are, or each as it is: "bf16+f32" (Scheme::is_exact). Of codes other
+/// (stored_scheme, which takes `+a16` and `+a8` too), else f32, f16 or bf16, as all its floats are, or each as it is: "bf16+f32" (Scheme::is_exact). Of codes other
 /// schemes can be made: of the values they stand for.
 /// Errors: no such scheme; another one than that of the converted weights.
 Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name);

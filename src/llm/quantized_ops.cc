@@ -51,6 +51,14 @@ te::Tensor codes_input(const IntegerFormat& f, int64_t rows, int64_t cols) {
   return te::placeholder({i64c(rows), i64c(words_per_row(cols, f.bits))}, u32, "codes");
 }
 
+te::Tensor part_input(const MatrixPart& part) {
+  std::vector<Expr> shape;
+  for (int64_t d : part.shape) shape.push_back(i64c(d));
+  // ".q_super_scale" is called "super_scale" here, ".q_weight" "codes".
+  const std::string name = part.part == ParamPart::codes ? "codes" : std::string(part.ending).substr(3);
+  return te::placeholder(shape, part.dtype, name);
+}
+
 Expr scale_at(const te::Tensor& scale, const IntegerFormat& f, const Expr& j, const Expr& k) {
   switch (f.granularity) {
     case Granularity::tensor: return scale({i64c(0)});
@@ -61,22 +69,26 @@ Expr scale_at(const te::Tensor& scale, const IntegerFormat& f, const Expr& j, co
 }
 Expr zero_code(const IntegerFormat& f, DType dtype) { return constant(f.zero_code(), dtype); }
 
-/// The value of a codebook that a code of 4 bits stands for, f32. The values are bytes of four words: the code's upper bits choose the
-/// word, the lower ones how far the byte is shifted to the word's top, where its sign is.
-///   table  16 whole numbers of -128 to 127
+/// The value of a codebook that a code of 4 bits stands for, in the uppermost byte of a word. The values are bytes of four words: the
+/// code's upper bits choose the word, the lower ones how far the byte is shifted up.
+///   table  16 whole numbers of -128 to 127, or of 0 to 255
 Expr chosen(const std::vector<float>& table, const Expr& code) {
-  auto is_byte = [](float v) { return v >= -128 && v <= 127 && v == std::trunc(v); };
+  auto is_byte = [](float v) { return v >= -128 && v <= 255 && v == std::trunc(v); };
   if (table.size() != 16 || !std::ranges::all_of(table, is_byte)) internal_error("a codebook that is not 16 bytes");
   auto bits = [&](const char* op, const Expr& a, uint32_t b) { return call(u32, op, {a, u32c(b)}); };
   auto has = [&](uint32_t bit) { return ne(bits("tir.bitwise_and", code, bit), u32c(0)); };
   auto word = [&](size_t first) {
     uint32_t bytes = 0;
-    for (size_t i = 0; i < 4; ++i) bytes = bytes << 8 | static_cast<uint8_t>(static_cast<int8_t>(table[first + i]));
+    for (size_t i = 0; i < 4; ++i) bytes = bytes << 8 | static_cast<uint8_t>(static_cast<int>(table[first + i]));
     return u32c(bytes);
   };
   Expr four = select(has(8), select(has(4), word(12), word(8)), select(has(4), word(4), word(0)));
   Expr shift = bits("tir.bitwise_and", bits("tir.shift_left", code, 3), 24);
-  Expr at_top = call(i32, "tir.reinterpret", {call(u32, "tir.shift_left", {four, shift})});
+  return call(u32, "tir.shift_left", {four, shift});
+}
+/// The same as f32.
+Expr chosen_value(const std::vector<float>& table, const Expr& code) {
+  const Expr at_top = call(i32, "tir.reinterpret", {chosen(table, code)});
   return cast_to(f32, call(i32, "tir.shift_right", {at_top, int_imm(24, i32)}));
 }
 
@@ -102,11 +114,7 @@ tir::PrimFuncRef dequantize_function(const IntegerFormat& f, int64_t rows, int64
   std::vector<te::Arg> args;
   for (const MatrixPart& part : parts_of(f, rows, cols)) {
     if ((part.part == ParamPart::scale && !with_scale) || part.part == ParamPart::order) continue;
-    std::vector<Expr> shape;
-    for (int64_t d : part.shape) shape.push_back(i64c(d));
-    // ".q_super_scale" is called "super_scale" here, ".q_weight" "codes".
-    const std::string name = part.part == ParamPart::codes ? "codes" : std::string(part.ending).substr(3);
-    args.push_back(parts[part.part] = te::placeholder(shape, part.dtype, name));
+    args.push_back(parts[part.part] = part_input(part));
   }
   auto number = [&](ParamPart own, ParamPart of_block, const Indices& i) {
     Expr v = cast_to(f32, scale_at(parts.at(own), f, i[0], i[1]));
@@ -116,7 +124,7 @@ tir::PrimFuncRef dequantize_function(const IntegerFormat& f, int64_t rows, int64
     Expr c = code(parts.at(ParamPart::codes), i[0], i[1], f.bits), value;
     if (f.codebook != Codebook::none) {
       const bool small = f.codebook == Codebook::e4m3 || f.codebook == Codebook::e5m2;
-      value = small ? small_float(f.codebook, c) : chosen(values_of(f.codebook), c);
+      value = small ? small_float(f.codebook, c) : chosen_value(values_of(f.codebook), c);
     } else {
       Expr z = f.asymmetric ? cast_to(f32, scale_at(parts.at(ParamPart::zero), f, i[0], i[1])) : zero_code(f, f32);
       value = f.zero_code() == 0 && !f.asymmetric ? cast_to(f32, c) : cast_to(f32, c) - z;
@@ -134,12 +142,30 @@ tir::PrimFuncRef dequantize_function(const IntegerFormat& f, int64_t rows, int64
   return with(function, &tir::PrimFunc::attrs, std::move(attrs));
 }
 
+/// The values of a codebook as bytes: each is as much larger as `unpacked_zero` says.
+static std::vector<float> unpacked_values(Codebook codebook) {
+  std::vector<float> values = values_of(codebook);
+  const float least = std::ranges::min(values);
+  for (float& v : values) v -= least;
+  return values;
+}
+
+int unpacked_zero(const IntegerFormat& f) {
+  return f.codebook == Codebook::none ? f.zero_code() : static_cast<int>(-std::ranges::min(values_of(f.codebook)));
+}
+
+bool has_integer_values(const IntegerFormat& f) {
+  return f.codebook != Codebook::e4m3 && f.codebook != Codebook::e5m2 && !f.mlc;
+}
+
 tir::PrimFuncRef unpack_function(const IntegerFormat& f, int64_t rows, int64_t cols) {
   te::Tensor codes = codes_input(f, rows, cols), zero;
   std::vector<te::Arg> args = {codes};
   if (unpacks_zero(f)) args.push_back(zero = te::placeholder({i64c(cols)}, u8, "zero"));
   te::Tensor w = te::compute({.name = "unpack", .axis = "i"}, {i64c(rows), i64c(cols)}, [&](const Indices& i) {
     Expr c = code(codes, i[0], i[1], f.bits);
+    if (f.codebook != Codebook::none)
+      return cast_to(u8, call(u32, "tir.shift_right", {chosen(unpacked_values(f.codebook), c), u32c(24)}));
     return unpacks_zero(f) ? cast_to(i16, c) - cast_to(i16, zero({i[1]})) : cast_to(u8, c);
   });
   args.push_back(w);
@@ -221,11 +247,12 @@ tir::PrimFuncRef grouped_matmul_function(const IntegerFormat& f, int64_t rows, i
   VarRef n = make_size_var("n");
   const int64_t g = f.group, groups = (cols + g - 1) / g;
   te::Tensor x = te::placeholder({n, i64c(cols)}, i8, "x"), w = te::placeholder({i64c(rows), i64c(cols)}, u8, "w");
-  te::Tensor scale = te::placeholder({i64c(rows), i64c(groups)}, f.scale_dtype, "scale");
   te::Tensor sums = te::placeholder({n, i64c(groups)}, i32, "sums");
-  std::vector<te::Arg> args = {x, w, scale};
-  te::Tensor zero;
-  if (f.asymmetric) args.push_back(zero = te::placeholder({i64c(rows), i64c(groups)}, u8, "zero"));
+  std::map<ParamPart, te::Tensor> parts;
+  std::vector<te::Arg> args = {x, w};
+  for (const MatrixPart& part : parts_of(f, rows, cols))
+    if (part.part != ParamPart::codes && part.part != ParamPart::order)
+      args.push_back(parts[part.part] = part_input(part));
   args.push_back(sums);
   tir::IterVarRef k = te::reduce_axis(i64c(g), "k");
   te::Tensor dot = te::reduce({.name = "group_dot", .axis = "i"}, {n, i64c(rows), i64c(groups)}, [&](const Indices& i) {
@@ -236,10 +263,18 @@ tir::PrimFuncRef grouped_matmul_function(const IntegerFormat& f, int64_t rows, i
     return te::reduce_sum(call(i32, "tir.if_then_else", {inside, product, constant(0, i32)}), {k});
   });
   tir::IterVarRef gk = te::reduce_axis(i64c(groups), "g");
+  auto number = [&](ParamPart own, ParamPart of_block, const Expr& row) {
+    Expr v = cast_to(f32, parts.at(own)({row, gk->var}));
+    return f.super_block == 0 ? v : cast_to(f32, parts.at(of_block)({row, floordiv(gk->var, f.super_block / g)})) * v;
+  };
   te::Tensor y = te::reduce({.name = "NT_matmul", .axis = "i"}, {n, i64c(rows)}, [&](const Indices& i) {
-    Expr z = f.asymmetric ? cast_to(i32, zero({i[1], gk->var})) : zero_code(f, i32);
-    Expr sum = cast_to(f32, dot({i[0], i[1], gk->var}) - z * sums({i[0], gk->var}));
-    return te::reduce_sum(sum * cast_to(f32, scale({i[1], gk->var})), {gk});
+    const Expr inputs = sums({i[0], gk->var});
+    Expr z = f.asymmetric ? cast_to(i32, parts.at(ParamPart::zero)({i[1], gk->var})) : constant(unpacked_zero(f), i32);
+    Expr codes = dot({i[0], i[1], gk->var});
+    if (f.asymmetric || unpacked_zero(f) != 0) codes = codes - z * inputs;
+    Expr value = cast_to(f32, codes) * number(ParamPart::scale, ParamPart::super_scale, i[1]);
+    if (f.minimum) value = value - cast_to(f32, inputs) * number(ParamPart::minimum, ParamPart::super_minimum, i[1]);
+    return te::reduce_sum(value, {gk});
   });
   args.push_back(y);
   return finished(args, {});
@@ -259,7 +294,7 @@ tir::PrimFuncRef rescale_function(const IntegerFormat& f, int64_t rows, bool has
   te::Tensor y = te::compute({.name = "rescale", .axis = "i"}, {n, i64c(rows)}, [&](const Indices& i) {
     Expr channel = per_channel ? i[1] : i64c(0), value = acc(i);
     if (has_sums) {
-      Expr z = has_zero ? cast_to(i32, zero({channel})) : zero_code(f, i32);
+      Expr z = has_zero ? cast_to(i32, zero({channel})) : constant(unpacked_zero(f), i32);
       value = value - z * sums({i[0], i64c(0)});
     }
     value = cast_to(f32, value);

@@ -14,8 +14,13 @@ tir::PrimFuncRef dequantize_function(const IntegerFormat& format, int64_t rows, 
                                      DType factors = f32);
 /// Zero points per input feature cannot leave the sum over features: they are taken off when the codes are unpacked.
 inline bool unpacks_zero(const IntegerFormat& f) { return f.asymmetric && f.granularity == Granularity::input; }
-/// Codes as bytes: [rows, words] uint32 -> [rows, cols] uint8; where unpacks_zero, with zero uint8 [cols] as second
-/// argument: int16 code - zero. Attribute `role: dequantize`.
+/// Whether what the codes stand for are integers, times a scale (less a minimum): what products of integers sum. Of floats they are
+/// not, nor where each value is rounded by itself, as MLC-LLM's are.
+bool has_integer_values(const IntegerFormat& f);
+/// The byte that stands for 0 where all have the same.
+int unpacked_zero(const IntegerFormat& f);
+/// Codes, or the values of a codebook that they choose, as bytes: [rows, words] uint32 -> [rows, cols] uint8; where unpacks_zero, with
+/// zero uint8 [cols] as second argument: int16 code - zero. Attribute `role: dequantize`.
 tir::PrimFuncRef unpack_function(const IntegerFormat& format, int64_t rows, int64_t cols);
 /// [rows, cols] f16 | bf16 -> f32. Attribute `role: dequantize`: the matrix stays in its 16 bits. `rows` may be a variable.
 tir::PrimFuncRef widen_function(DType dtype, const Expr& rows, int64_t cols);
@@ -30,8 +35,8 @@ tir::PrimFuncRef code_sums_function(int64_t cols, int64_t group);
 
 /// acc[i, j] = sum over k of x[i, k] * w[j, k]: int8 [n, cols], uint8 (int16) [rows, cols] -> int32 [n, rows].
 tir::PrimFuncRef integer_matmul_function(DType weight, int64_t rows, int64_t cols);
-/// y[i, j] = sum over groups g of scale[j, g] * (dot of group g - zero[j, g] * sums[i, g]), the dot of integers:
-/// int8 [n, cols], uint8 [rows, cols], f32 [rows, groups], (uint8 [rows, groups],) int32 [n, groups] -> f32 [n, rows].
+/// y[i, j] = sum over groups g of scale[j, g] * (dot of group g - zero[j, g] * sums[i, g]) (- minimum[j, g] * sums[i, g]), the dot of
+/// integers: int8 [n, cols], uint8 [rows, cols], the format's parts but its codes and order, int32 [n, groups] -> f32 [n, rows].
 tir::PrimFuncRef grouped_matmul_function(const IntegerFormat& format, int64_t rows, int64_t cols);
 /// The integer product back to values: y[i, j] = (acc[i, j] - zero * sums[i]) * scale (* token_scale[i]).
 ///   acc int32 [n, rows], (sums int32 [n, 1],) (scale [1] | [rows],) (zero uint8,) (token_scale f32 [n]) -> f32 [n, rows]

@@ -168,6 +168,18 @@ class Reader {
   std::string_view name_, rest_;
 };
 
+/// "+a8", "+a8-tensor", ...; nothing where something else stands there.
+std::optional<ActivationFormat> read_activation(Reader& r) {
+  if (!r.take("+a")) return {};
+  ActivationFormat a{.bits = r.bits(4)};
+  if (r.take("-")) {
+    const GranularityName& g = r.granularity(kActivationGranularities);
+    a.granularity = g.granularity;
+    a.groups = g.size;
+  }
+  return a;
+}
+
 IntegerFormat read_format(Reader& r, int bits, const GranularityName& g) {
   IntegerFormat format{.bits = bits, .granularity = g.granularity, .group = g.size};
   format.asymmetric = r.take("-asym");
@@ -281,18 +293,30 @@ Scheme parse_scheme(std::string_view name) {
   if (!r.take("-")) r.refuse("-");
   scheme.linear = read_format(r, bits, r.granularity(kWeightGranularities));
   if (r.take("+embed")) scheme.embedding = scheme.linear;
-  if (r.rest() == kNarrow) {
+  if (r.rest() == kNarrow)
     r.take(kNarrow);
-  } else if (r.take("+a")) {
-    ActivationFormat a{.bits = r.bits(4)};
-    if (r.take("-")) {
-      const GranularityName& g = r.granularity(kActivationGranularities);
-      a.granularity = g.granularity;
-      a.groups = g.size;
-    }
-    scheme.activation = a;
-  }
+  else
+    scheme.activation = read_activation(r);
   if (!r.done()) r.refuse("-asym, -s16 of groups, +embed, then +a16 or +a{4..8}[-granularity], in this order");
+  return scheme;
+}
+
+std::optional<Scheme> stored_scheme_named(const Scheme& own, std::string_view name) {
+  if (!name.starts_with(own.name)) return {};
+  Scheme scheme = own;
+  scheme.name = name;
+  Reader r(name);
+  r.take(own.name);
+  if (r.rest() == kNarrow) {
+    scheme.factors = f16;
+    return scheme;
+  }
+  scheme.activation = read_activation(r);
+  if (!r.done()) return {};
+  if (scheme.activation && scheme.activation->is_static())
+    fail({.what = text("the codes of ", own.name, " are given, and static scales of inputs would change them"),
+          .needs = "scales that are taken from each row",
+          .hint = text(own.name, "+a", scheme.activation->bits)});
   return scheme;
 }
 
@@ -373,6 +397,7 @@ std::string describe(const Scheme& s) {
     return text("the codes of the checkpoint as they are, ",
                 s.stored->codes.size(),
                 " matrices",
+                s.activation ? text("; activations: ", describe(*s.activation, false)) : "",
                 s.factors ? text("; products of ", *s.factors) : "",
                 s.remark.empty() ? "" : text("; ", s.remark));
   if (s.linear)

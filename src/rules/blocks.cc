@@ -118,6 +118,12 @@ void vectorize_last(Schedule& s, const BlockHandle& block) {
 
 std::optional<Expr> factor(const Loop& l, int64_t value) { return int_imm(value, l->dtype); }
 
+/// A product, or one less another.
+static bool is_product(const Expr& e) {
+  const Sub* less = e.as<Sub>();
+  return less ? less->a.as<Mul>() && less->b.as<Mul>() : e.as<Mul>() != nullptr;
+}
+
 BlockHandle product_block(const Schedule& s) {
   for (const BlockHandle& b : leaf_blocks(s)) {
     const Block& block = s.get(b);
@@ -130,7 +136,7 @@ BlockHandle product_block(const Schedule& s) {
     bool shape = block.iter_vars[0]->kind == IterKind::spatial && block.iter_vars[1]->kind == IterKind::spatial &&
                  block.iter_vars[2]->kind == IterKind::reduce;
     const Add* sum = st->value.as<Add>();
-    if (shape && sum && (sum->a.as<Mul>() || sum->b.as<Mul>())) return b;
+    if (shape && sum && (is_product(sum->a) || is_product(sum->b))) return b;
   }
   return nullptr;
 }

@@ -1,4 +1,6 @@
 // C[i, j] += int32(A[i, k]) * int32(B[j, k]) of bytes: LowerDotProducts makes one instruction of four products.
+#include <numeric>
+
 #include "rules/product.h"
 #include "schedule/analysis.h"
 #include "tir/nodes.h"
@@ -66,6 +68,9 @@ MaybeReason schedule_integer_product(Schedule& s, const target::CpuLevel& level)
   // Bytes lie in words as they are: reading them there costs nothing. For few rows other codes are cut out on the way.
   if (few_rows || !columns || *columns % kPanel != 0 || bits == 8) plan.operand = nullptr;
   plan.every_second = few_rows && bits == 4 && *depth % (2 * kDot) == 0;
+  // As many codes as fill whole words: then shifts and words of each four are constants.
+  const int64_t whole = bits > 0 && bits < 8 ? 32 / std::gcd(bits, int64_t{32}) : 1;
+  if (few_rows && !plan.every_second && *depth % whole == 0) plan.k_unroll = whole;
   try {
     schedule_product_tiles(s, plan, level);
   } catch (const Error& e) {

@@ -164,6 +164,11 @@ DepthLoops split_depth(Schedule& s, const Loop& k, const ProductPlan& plan) {
     std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, plan.k_group), factor(k, 2)});
     return {{ks[0]}, {ks[2]}, {ks[1]}};
   }
+  if (plan.k_group > 1 && plan.k_unroll > plan.k_group) {
+    std::vector<Loop> ks =
+        schedule::split(s, k, Factors{std::nullopt, factor(k, plan.k_unroll / plan.k_group), factor(k, plan.k_group)});
+    return {{ks[0]}, {ks[1]}, {ks[2]}};
+  }
   if (plan.k_group > 1) {
     std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, plan.k_group)});
     return {{ks[0]}, {}, {ks[1]}};

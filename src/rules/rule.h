@@ -64,7 +64,8 @@ void inline_cheap(schedule::Schedule& s, const std::vector<schedule::BlockHandle
 void vectorize_last(schedule::Schedule& s, const schedule::BlockHandle& block);
 /// A factor for `split` of loop l.
 std::optional<Expr> factor(const schedule::Loop& l, int64_t value);
-/// A block that sums products of two operands over its last iterator, of two spatial ones, each a loop; null if there is none.
+/// A block that sums products of two operands (or each less another: of codes with a minimum) over its last iterator, of two spatial
+/// ones, each a loop; null if there is none.
 schedule::BlockHandle product_block(const schedule::Schedule& s);
 enum class Side : uint8_t { left, right };
 /// The block whose two-dimensional result the product [i, j, (g,) k] reads as its left operand [i, k] or its right one [j, k],

@@ -1,12 +1,16 @@
 // The innermost loop of four over products of 8-bit integers becomes one dot4, which CPUs have as an instruction:
 //   for k in 0..4: C[x] = C[x] + int32(A[a + k]) * int32(B[b + k])   =>   C[x] = dot4(C[x], A[ramp(a, 1, 4)], B[ramp(b, 1, 4)])
 // Sums of 32-bit integers wrap, so their order does not matter.
-// Four codes in a row of one 32-bit word are taken out together:
+// Four codes in a row of 32-bit words are taken out together:
 //   for k in 0..4: ... int32(uint8(W >> (s + 8 * k) & m))     =>   ... reinterpret("uint8x4", W >> s & m * 0x01010101)
-//   for k in 0..4: ... int32(uint8(W >> (s + 4 * k) & 15))    =>   the same, after the nibbles are moved apart
+//   for k in 0..4: ... int32(uint8(W >> (s + b * k) & 2^b-1)) =>   the same, after the codes of b bits are moved apart
+// Codes may go on in the next word: its lowest bits stand above the first word's highest then.
 // The innermost loop of two over products of bfloat16 becomes one dot2 where its schedule says that the order in which a pair is
 // summed does not matter: floats round.
 //   for k in 0..2: C[x] = C[x] + float32(A[a + k]) * float32(B[b + k])  =>  C[x] = dot2(C[x], A[ramp(a, 1, 2)], B[ramp(b, 1, 2)])
+#include <bit>
+#include <map>
+
 #include "arith/analyzer.h"
 #include "ir/builtins.h"
 #include "passes/lower/lower.h"
@@ -89,44 +93,155 @@ bool is_near(const Expr& e) {
 Expr word_call(const char* op, const Expr& a, const Expr& b) { return call(u32, op, {a, b}); }
 Expr word_and(const Expr& a, int64_t mask) { return word_call("tir.bitwise_and", a, int_imm(mask, u32)); }
 
-/// The four bytes that the iterations of the loop take out of one word; null if e is something else.
-Expr bytes_of_word(const Expr& e, const For& loop, arith::Analyzer& analyzer) {
-  const Cast* byte = e.as<Cast>();
-  const Call* low = byte ? byte->value.as<Call>() : nullptr;
-  if (!low || byte->dtype != u8 || low->dtype != u32 || low->op != "tir.bitwise_and") return nullptr;
-  auto mask = as_int(low->args[1]);
-  const Call* shifted = low->args[0].as<Call>();
-  if (!mask || *mask < 1 || *mask > 255 || !shifted || shifted->op != "tir.shift_right") return nullptr;
-  const Expr &word = shifted->args[0], &shift = shifted->args[1];
-  if (uses_var(word, *loop.var)) return nullptr;
-  // The shift as an index, and by how much it grows with the loop.
-  Expr index = shift;
-  while (const Cast* c = index.as<Cast>()) index = c->value;
-  auto shift_at = [&](int64_t i) {
-    return analyzer.simplify(substitute(index, {{loop.var, loop.min + int_imm(i, loop.var->dtype)}}));
-  };
-  Expr first = shift_at(0);
-  auto step = as_int(analyzer.simplify(shift_at(1) - first));
-  for (int64_t i = 1; step && i < kGroup; ++i)
-    if (!is_int(analyzer.simplify(shift_at(i) - first), i * *step)) return nullptr;
-  if (step != 8 && !(step == 4 && *mask == 15)) return nullptr;
-  Expr four = is_zero(first) ? word : word_call("tir.shift_right", word, cast_to(u32, first));
-  if (step == 4) {
-    // 0x....dcba -> 0x00dc00ba -> 0x0d0c0b0a
-    auto apart = [&](const Expr& x, int64_t by, int64_t kept) {
-      return word_and(word_call("tir.bitwise_or", x, word_call("tir.shift_left", x, int_imm(by, u32))), kept);
-    };
-    four = apart(apart(word_and(four, 0xffff), 8, 0x00ff00ff), 4, 0x0f0f0f0f);
-  } else if (*mask != 255) {
-    four = word_and(four, *mask * 0x01010101);
-  }
-  return call(u8.with_lanes(kGroup), "tir.reinterpret", {four});
+/// The arguments of a call of two words; null if e is something else.
+const Call* is_word_call(const Expr& e, const char* op) {
+  const Call* c = e.as<Call>();
+  return c && c->dtype == u32 && c->op == op ? c : nullptr;
 }
+
+/// A shift as an index.
+Expr index_of(Expr shift) {
+  while (const Cast* c = shift.as<Cast>()) shift = c->value;
+  return shift;
+}
+
+/// What every iteration of the loop takes out of words.
+struct Codes {
+  int64_t mask;
+  Expr low, low_shift;               ///< W >> s
+  const BufferLoad* high = nullptr;  ///< W' << 1 << (31 - s), or-ed to it; null: the code lies in one word
+};
+std::optional<Codes> codes_of(const Expr& e) {
+  const Cast* byte = e.as<Cast>();
+  const Call* masked = byte && byte->dtype == u8 ? is_word_call(byte->value, "tir.bitwise_and") : nullptr;
+  const auto mask = masked ? as_int(masked->args[1]) : std::nullopt;
+  if (!mask || *mask < 1 || *mask > 255) return {};
+  Expr low = masked->args[0];
+  Codes codes{.mask = *mask, .low = nullptr, .low_shift = nullptr};
+  const Call* joined = is_word_call(low, "tir.bitwise_or");
+  if (joined) {
+    low = joined->args[0];
+    const Call* up = is_word_call(joined->args[1], "tir.shift_left");
+    const Call* by_one = up ? is_word_call(up->args[0], "tir.shift_left") : nullptr;
+    const Sub* rest = up ? up->args[1].as<Sub>() : nullptr;
+    codes.high = by_one && is_one(by_one->args[1]) ? by_one->args[0].as<BufferLoad>() : nullptr;
+    if (!codes.high || !rest || !is_int(rest->a, 31)) return {};
+    const Call* down = is_word_call(low, "tir.shift_right");
+    if (!down || !equal(down->args[1], rest->b)) return {};
+  }
+  const Call* down = is_word_call(low, "tir.shift_right");
+  if (!down) return {};
+  codes.low = down->args[0];
+  codes.low_shift = down->args[1];
+  return codes;
+}
+
+/// Codes of `bits` bits, one above the other, to a byte each: 0x....dcba -> 0x00dc00ba -> 0x0d0c0b0a.
+Expr apart(const Expr& word, int64_t bits) {
+  // The upper half of each pair goes up. Where a half is no wider than that, what else goes up lies outside of the halves.
+  auto pairs = [&](const Expr& x, int64_t half, int64_t by, int64_t repeated) {
+    const int64_t kept = ((int64_t{1} << half) - 1) * repeated;
+    const Expr up = word_call("tir.shift_left", x, int_imm(by, u32));
+    if (half <= by) return word_and(word_call("tir.bitwise_or", x, up), kept * (1 + (int64_t{1} << (half + by))));
+    return word_call("tir.bitwise_or", word_and(x, kept), word_and(up, kept << (half + by)));
+  };
+  const Expr four = word_and(word, (int64_t{1} << 4 * bits) - 1);
+  return pairs(pairs(four, 2 * bits, 16 - 2 * bits, 1), bits, 8 - bits, 0x00010001);
+}
+
+class ByteTaker {
+ public:
+  explicit ByteTaker(const PrimFunc& func) {
+    walk(func.body, [&](const For& loop) { loops_.emplace(loop.var, ref(loop)); });
+  }
+
+  /// The four bytes that the iterations of the loop take out of words; null if e is something else.
+  Expr bytes(const Expr& e, const For& loop) {
+    const std::optional<Codes> codes = codes_of(e);
+    if (!codes) return nullptr;
+    const Expr four = codes->high ? of_two_words(*codes, loop) : of_one_word(*codes, loop);
+    return four ? call(u8.with_lanes(kGroup), "tir.reinterpret", {four}) : nullptr;
+  }
+
+ private:
+  Expr at(const Expr& e, const For& loop, int64_t i) {
+    return analyzer_.simplify(substitute(e, {{loop.var, loop.min + int_imm(i, loop.var->dtype)}}));
+  }
+
+  Expr of_one_word(const Codes& codes, const For& loop) {
+    if (uses_var(codes.low, *loop.var)) return nullptr;
+    // By how much the shift grows with the loop.
+    const Expr index = index_of(codes.low_shift), first = at(index, loop, 0);
+    const auto step = as_int(analyzer_.simplify(at(index, loop, 1) - first));
+    for (int64_t i = 1; step && i < kGroup; ++i)
+      if (!is_int(analyzer_.simplify(at(index, loop, i) - first), i * *step)) return nullptr;
+    if (!step || *step < 1 || *step > 8 || (*step < 8 && codes.mask != (1 << *step) - 1)) return nullptr;
+    const Expr four = is_zero(first) ? codes.low : word_call("tir.shift_right", codes.low, cast_to(u32, first));
+    if (*step < 8) return apart(four, *step);
+    return codes.mask == 255 ? four : word_and(four, codes.mask * 0x01010101);
+  }
+
+  /// Where each code begins is looked at for all iterations of the loops that it depends on, which are few: those that are written out.
+  Expr of_two_words(const Codes& codes, const For& loop) {
+    constexpr int64_t kMostPlaces = 64;
+    const BufferLoad* low = codes.low.as<BufferLoad>();
+    const int64_t bits = std::popcount(static_cast<uint64_t>(codes.mask));
+    if (!low || low->buffer != codes.high->buffer || codes.mask != (1 << bits) - 1 || bits > 7) return nullptr;
+    if (low->indices.size() != 1 || codes.high->indices.size() != 1) return nullptr;
+    std::vector<const For*> others;
+    for (const VarRef& v : vars_in(codes.low_shift)) {
+      const auto known = loops_.find(v);
+      if (known == loops_.end()) return nullptr;
+      if (v != loop.var) others.push_back(known->second.get());
+    }
+    int64_t places = 1;
+    for (const For* other : others) {
+      const auto extent = as_int(other->extent);
+      if (!extent || !is_zero(other->min) || *extent > kMostPlaces / places) return nullptr;
+      places *= *extent;
+    }
+    for (int64_t place = 0; place < places; ++place) {
+      VarMap here;
+      int64_t rest = place;
+      for (const For* other : others) {
+        const int64_t extent = *as_int(other->extent);
+        here.emplace(other->var, int_imm(rest % extent, other->var->dtype));
+        rest /= extent;
+      }
+      if (!lie_in_a_row(codes, *low, loop, here, bits)) return nullptr;
+    }
+    const Expr shift = cast_to(u32, at(index_of(codes.low_shift), loop, 0));
+    const Expr first = load(low->buffer, {at(low->indices[0], loop, 0)});
+    const Expr last = load(low->buffer, {at(codes.high->indices[0], loop, kGroup - 1)});
+    const Expr above =
+        word_call("tir.shift_left", word_call("tir.shift_left", last, int_imm(1, u32)), int_imm(31, u32) - shift);
+    return apart(word_call("tir.bitwise_or", word_call("tir.shift_right", first, shift), above), bits);
+  }
+
+  /// Whether the four codes are one above the other in the first one's low word and the last one's high word.
+  bool lie_in_a_row(const Codes& codes, const BufferLoad& low, const For& loop, const VarMap& here, int64_t bits) {
+    auto number = [&](const Expr& e, int64_t i) { return at(substitute(e, here), loop, i); };
+    auto is_same = [&](const Expr& a, const Expr& b) { return is_zero(analyzer_.simplify(a - b)); };
+    const auto begin = as_int(number(index_of(codes.low_shift), 0));
+    const Expr first = number(low.indices[0], 0), last = number(codes.high->indices[0], kGroup - 1);
+    for (int64_t i = 0; begin && i < kGroup; ++i) {
+      const int64_t bit = *begin + i * bits;
+      const bool in_first = bit < 32, goes_on = in_first && bit + bits > 32;
+      if (!is_int(number(index_of(codes.low_shift), i), bit % 32)) return false;
+      if (!is_same(number(low.indices[0], i), in_first ? first : last)) return false;
+      if (goes_on && !is_same(number(codes.high->indices[0], i), last)) return false;
+    }
+    return begin.has_value();
+  }
+
+  arith::Analyzer analyzer_;
+  std::map<VarRef, Ref<const For>> loops_;
+};
 
 }  // namespace
 
 PrimFuncRef lower_dot_products(const PrimFuncRef& func, const LowerOptions&) {
-  arith::Analyzer analyzer;
+  ByteTaker taker(*func);
   Stmt body = transform(func->body, [&](const For& loop) -> Stmt {
     bool plain = loop.kind == LoopKind::serial || loop.kind == LoopKind::unrolled;
     const BufferStore* s = plain ? loop.body.as<BufferStore>() : nullptr;
@@ -140,7 +255,7 @@ PrimFuncRef lower_dot_products(const PrimFuncRef& func, const LowerOptions&) {
     auto product = product_of(left ? sum->b : sum->a, *dot);
     if (!product) return ref(loop);
     auto group = [&](const Expr& factor) -> Expr {
-      if (Expr bytes = bytes_of_word(factor, loop, analyzer)) return bytes;
+      if (Expr bytes = taker.bytes(factor, loop)) return bytes;
       auto v = vectorized(factor, loop, dot->group);
       return v && is_near(*v) ? *v : nullptr;
     };
