@@ -132,6 +132,51 @@ def randomize(model, generator):
         p.data = p.data.bfloat16().float()
 
 
+# What a rounded x / scale keeps from the middle between two integers: less, and the last bits of a sum choose.
+TIE_MARGIN = 5e-4
+
+
+class IntegerInputs:
+    """While it is entered, products by these weights take their input as integers. `margin`: the nearest that one was to a tie."""
+
+    def __init__(self, weights):
+        self.storages = {w.untyped_storage().data_ptr() for w in weights}
+        self.margin, self.linear, self.conv = 1.0, torch.nn.functional.linear, transformers.pytorch_utils.Conv1D.forward
+
+    def integers(self, x):
+        scale = x.abs().amax(-1, keepdim=True) / 127
+        codes = x / torch.where(scale > 0, scale, 1)
+        self.margin = min(self.margin, float((0.5 - (codes - codes.round()).abs()).min()))
+        return codes.round() * scale
+
+    def is_of_codes(self, weight):
+        return weight.untyped_storage().data_ptr() in self.storages
+
+    def __enter__(self):
+        torch.nn.functional.linear = lambda x, w, b=None: self.linear(self.integers(x) if self.is_of_codes(w) else x, w, b)
+        transformers.pytorch_utils.Conv1D.forward = lambda layer, x: self.conv(
+            layer, self.integers(x) if self.is_of_codes(layer.weight) else x)
+        return self
+
+    def __exit__(self, *error):
+        torch.nn.functional.linear, transformers.pytorch_utils.Conv1D.forward = self.linear, self.conv
+
+
+def integer_input_logits(model, weights):
+    """input_ids_K and logits_K of the first four single tokens whose codes are far enough from ties."""
+    expected, number = {}, 0
+    for token in range(3, model.config.vocab_size):
+        with torch.no_grad(), IntegerInputs(weights) as inputs:
+            logits = model(torch.tensor([[token]]), use_cache=False).logits[0]
+        if inputs.margin < TIE_MARGIN or number == 4:
+            continue
+        expected[f"input_ids_{number}"] = torch.tensor([token], dtype=torch.int32)
+        expected[f"logits_{number}"] = logits.float().contiguous()
+        number += 1
+    assert number == 4, f"{number} tokens are far from ties"
+    return expected
+
+
 class Margins:
     """The least distance between the probability (or logit) of a chosen expert and one that is not."""
 

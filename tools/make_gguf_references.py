@@ -26,7 +26,7 @@ from gguf import GGMLQuantizationType as Type
 from gguf.quants import dequantize
 from safetensors.numpy import save_file
 
-from make_family_references import MARGIN, Margins, randomize
+from make_family_references import MARGIN, Margins, integer_input_logits, randomize
 
 TYPES = [Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.Q8_0, Type.Q2_K, Type.Q3_K, Type.Q4_K, Type.Q5_K, Type.Q6_K,
          Type.IQ4_NL, Type.IQ4_XS, Type.MXFP4, Type.F16, Type.BF16, Type.F32]
@@ -117,8 +117,6 @@ ROWS = {
 PERMUTED = ("llama", "granite")
 # Together they have every type, and experts.
 OF_INTEGER_INPUTS = ("llama", "qwen2", "gpt2", "qwen2moe")
-# What a rounded x / scale keeps from the middle between two integers: less, and the last bits of a sum choose.
-TIE_MARGIN = 5e-4
 
 
 def permuted(w, heads):
@@ -255,50 +253,13 @@ def blocks_like(shape, kind, rng, is_small=False):
     return data.reshape(*shape[:-1], -1), np.ascontiguousarray(values.reshape(shape), np.float32), kind
 
 
-class IntegerInputs:
-    """While it is entered, products by these weights take their input as integers. `margin`: the nearest that one was to a tie."""
-
-    def __init__(self, weights):
-        self.storages = {w.untyped_storage().data_ptr() for w in weights}
-        self.margin, self.linear, self.conv = 1.0, torch.nn.functional.linear, transformers.pytorch_utils.Conv1D.forward
-
-    def integers(self, x):
-        scale = x.abs().amax(-1, keepdim=True) / 127
-        codes = x / torch.where(scale > 0, scale, 1)
-        self.margin = min(self.margin, float((0.5 - (codes - codes.round()).abs()).min()))
-        return codes.round() * scale
-
-    def is_of_codes(self, weight):
-        return weight.untyped_storage().data_ptr() in self.storages
-
-    def __enter__(self):
-        torch.nn.functional.linear = lambda x, w, b=None: self.linear(self.integers(x) if self.is_of_codes(w) else x, w, b)
-        transformers.pytorch_utils.Conv1D.forward = lambda layer, x: self.conv(
-            layer, self.integers(x) if self.is_of_codes(layer.weight) else x)
-        return self
-
-    def __exit__(self, *error):
-        torch.nn.functional.linear, transformers.pytorch_utils.Conv1D.forward = self.linear, self.conv
-
-
 def write_integer_inputs(file, model, types):
-    """Of the first tokens whose codes are far enough from ties.
-      types   of the blocks of each parameter"""
+    """  types   of the blocks of each parameter"""
     floats = (Type.F32, Type.F16, Type.BF16)
-    weights = [p for n, p in model.named_parameters() if n in types and not any(t in floats for t in types[n])]
     halves = [n for n, all in types.items() if len({t in floats for t in all}) > 1]
     assert not halves, f"{halves} are of codes and floats"
-    expected, number = {}, 0
-    for token in range(3, model.config.vocab_size):
-        with torch.no_grad(), IntegerInputs(weights) as inputs:
-            logits = model(torch.tensor([[token]]), use_cache=False).logits[0]
-        if inputs.margin < TIE_MARGIN or number == 4:
-            continue
-        expected[f"input_ids_{number}"] = np.array([token], np.int32)
-        expected[f"logits_{number}"] = logits.float().contiguous().numpy()
-        number += 1
-    assert number == 4, f"{number} tokens are far from ties"
-    save_file(expected, file)
+    weights = [p for n, p in model.named_parameters() if n in types and types[n][0] not in floats]
+    save_file({n: t.numpy() for n, t in integer_input_logits(model, weights).items()}, file)
 
 
 def write_model(target, name, seed):

@@ -5,7 +5,7 @@
     VENV/bin/python tools/make_quantized_references.py tests/reference/models/quantized [ROW...]
 
 adapter-NAME: a LoRA for a model of ../tiny, and the logits of W + s B A. Else a folder per row: config.json, model.safetensors with codes, expected.safetensors (input_ids_K and logits_K of three
-sequences). The codes are packed here with NumPy, as GPTQ, AWQ, compressed-tensors and gpt-oss lay them out; the logits are those of
+sequences), and of some rows expected-a8.safetensors, where products by codes take their inputs as 8-bit integers (IntegerInputs). The codes are packed here with NumPy, as GPTQ, AWQ, compressed-tensors and gpt-oss lay them out; the logits are those of
 transformers in float64 on the dequantized weights. Nothing of Sator takes part.
 """
 import json
@@ -18,7 +18,7 @@ import torch
 import transformers
 from safetensors.torch import save_file
 
-from make_family_references import MARGIN, Margins, randomize
+from make_family_references import MARGIN, Margins, integer_input_logits, randomize
 
 SIZES = dict(vocab_size=97, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
              num_key_value_heads=2, head_dim=16, max_position_embeddings=64, tie_word_embeddings=False,
@@ -68,7 +68,13 @@ ROWS = {
                                        "num_bits": 4, "type": "int", "symmetric": False, "strategy": "group",
                                        "group_size": GROUP, "actorder": "group"}}}), False),
     "gptq-gpt2": gptq(4, sym=False, act_order=True),
+    "packed-int8-inputs": (dict(quant_method="compressed-tensors", format="int-quantized",
+                                config_groups={"group_0": {"targets": ["Linear"], "weights": {
+                                    "num_bits": 8, "type": "int", "symmetric": True, "strategy": "channel"},
+                                    "input_activations": {"num_bits": 8, "type": "int", "symmetric": True,
+                                                          "strategy": "token", "dynamic": True}}}), True),
 }
+OF_INTEGER_INPUTS = ("gptq-int3", "gptq-gpt2", "awq-int4", "packed-int4-act-order", "packed-int8-inputs")
 # Models of rows that are no Llama.
 MODELS = {"mxfp4": ("gpt_oss", dict(num_local_experts=3, num_experts_per_tok=2, sliding_window=6)),
           "gptq-gpt2": ("gpt2", dict(n_inner=96, intermediate_size=None, num_key_value_heads=None, head_dim=None))}
@@ -179,7 +185,7 @@ def write(folder, config, detail, seed):
     model = transformers.AutoModelForCausalLM.from_config(
         model_config, attn_implementation="eager", experts_implementation="eager").eval().float()
     randomize(model, generator)
-    tensors = {}
+    tensors, coded = {}, []
     for name, p in model.named_parameters():
         if config["quant_method"] == "mxfp4" and p.dim() == 3:
             blocks, scales, values = microscaled(p.data.numpy().swapaxes(1, 2))  # [experts, in, out]
@@ -192,6 +198,7 @@ def write(folder, config, detail, seed):
             p.data = p.data.half().float()
             tensors[name] = p.data.half().contiguous()
             continue
+        coded.append(name)
         parts, values = tensors_of(name, config, detail, p.data.numpy().T if is_conv else p.data.numpy(), generator)
         p.data = torch.from_numpy(np.ascontiguousarray(values.T if is_conv else values, np.float32))
         for part, value in parts.items():
@@ -211,6 +218,9 @@ def write(folder, config, detail, seed):
         expected[f"input_ids_{k}"] = ids.to(torch.int32)
         expected[f"logits_{k}"] = logits.float().contiguous()
     save_file(expected, folder / "expected.safetensors")
+    if folder.name in OF_INTEGER_INPUTS:
+        weights = [p for name, p in model.named_parameters() if name in coded]
+        save_file(integer_input_logits(model, weights), folder / "expected-a8.safetensors")
     print(folder.name, max(float(v.abs().max()) for n, v in expected.items() if n.startswith("logits")),
           "router margin", margins.least)
     if margins.least < MARGIN:

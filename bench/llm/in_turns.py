@@ -16,19 +16,33 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple, Optional
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FIGURES = ("prefill128", "prefill512", "decode_at16", "decode_at512")
 REACH = {"prefill128": 1.0, "prefill512": 1.0, "decode_at16": 1.15, "decode_at512": 1.15}
-# Model and width: our scheme, llama.cpp's format (none where it has none that is computed so), the modes of ONNX Runtime and of OpenVINO.
-# Of integers the embedding is stored as such too, as there.
+
+
+class Row(NamedTuple):
+    scheme: str
+    llama: Optional[str]     # llama.cpp's format, where it has one that is computed so
+    ort: Optional[str]       # the mode of ONNX Runtime
+    openvino: Optional[str]  # and of OpenVINO
+    of_file: bool = False    # the scheme is of llama.cpp's own file
+
+
+# By model and width. Of integers the embedding is stored as such too, as there.
 ROWS = {
-    "gpt2-124m f32": ("f32", "f32", "f32", "f32"),
-    "gpt2-124m bf16": ("bf16+a16", None, None, "bf16"),
-    "gpt2-124m int8": ("int8-channel+embed+a8", "q8_0", "int8", "int8"),
-    "gpt2-124m int4": ("int4-group32-s16+embed+a8", "q4_0", "int4", "int4"),
-    "llama-1b int8": ("int8-channel+embed+a8", "q8_0", "int8", "int8"),
-    "llama-1b int4": ("int4-group32-s16+embed+a8", "q4_0", "int4", "int4"),
+    "gpt2-124m f32": Row("f32", "f32", "f32", "f32"),
+    "gpt2-124m bf16": Row("bf16+a16", None, None, "bf16"),
+    "gpt2-124m int8": Row("int8-channel+embed+a8", "q8_0", "int8", "int8"),
+    "gpt2-124m int4": Row("int4-group32-s16+embed+a8", "q4_0", "int4", "int4"),
+    "gpt2-124m Q4_K_M": Row("Q4_K_M+a8", "q4_k_m", None, None, of_file=True),
+    "gpt2-124m Q8_0": Row("Q8_0+a8", "q8_0", None, None, of_file=True),
+    "llama-1b int8": Row("int8-channel+embed+a8", "q8_0", "int8", "int8"),
+    "llama-1b int4": Row("int4-group32-s16+embed+a8", "q4_0", "int4", "int4"),
+    "llama-1b Q4_0": Row("Q4_0+a8", "q4_0", None, None, of_file=True),
+    "llama-1b Q4_K_M": Row("Q4_K_M+a8", "q4_k_m", None, None, of_file=True),
 }
 
 
@@ -43,10 +57,14 @@ class Peers:
         needed = (self.program, self.tools / "llm_bench.py", self.python, self.work / f"hf-{model}/config.json")
         return [str(p) for p in needed if not p.exists()]
 
-    def sator(self, model, scheme):
+    def gguf(self, model, row):
+        return self.work / f"models/{model}-{row.llama}.gguf"
+
+    def sator(self, model, row):
+        source = self.gguf(model, row) if row.of_file else self.work / f"hf-{model}"
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "bench.json"
-            command = [self.program, "bench", self.work / f"hf-{model}", "--quantization", scheme, "--threads", "2", "--json", out]
+            command = [self.program, "bench", source, "--quantization", row.scheme, "--threads", "2", "--json", out]
             subprocess.run(command, check=True, capture_output=True)
             return json.loads(out.read_text())
 
@@ -57,12 +75,11 @@ class Peers:
 
     def of(self, model, row):
         """What measures each, by its name."""
-        scheme, form, ort, openvino = row
-        runs = {"sator": lambda: self.sator(model, scheme)}
-        if form:
-            runs["llama.cpp"] = lambda: self.script("llama_bench.py", str(self.work / f"models/{model}-{form}.gguf"), "2")
+        runs = {"sator": lambda: self.sator(model, row)}
+        if row.llama:
+            runs["llama.cpp"] = lambda: self.script("llama_bench.py", str(self.gguf(model, row)), "2")
         short = model.split("-")[0]
-        for name, word, mode in (("onnxruntime", "ort", ort), ("openvino", "openvino", openvino)):
+        for name, word, mode in (("onnxruntime", "ort", row.ort), ("openvino", "openvino", row.openvino)):
             if mode:
                 runs[name] = lambda word=word, mode=mode: self.script("llm_bench.py", word, short, mode, "2", str(self.work))
         return runs

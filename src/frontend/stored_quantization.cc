@@ -73,6 +73,11 @@ StoredQuantization read_fp8(const JsonAt& at) {
 }
 
 /// Weights of compressed-tensors that are 8-bit floats.
+/// Whether scales of inputs are taken from each row, or are stored.
+std::string read_activations(const JsonAt& inputs) {
+  return inputs.boolean_or("dynamic", false) ? "dynamic" : "static";
+}
+
 StoredQuantization read_compressed_floats(const JsonAt& group) {
   const JsonAt weights = group.at("weights");
   if (weights.string_or("type", "") != "float") weights.at("type").fail("is no float", "float", kOriginal);
@@ -87,8 +92,7 @@ StoredQuantization read_compressed_floats(const JsonAt& group) {
   } else if (strategy != "channel" && strategy != "tensor") {
     weights.at("strategy").fail(text("is ", string_literal(strategy)), "tensor, channel, group or block", kOriginal);
   }
-  if (auto inputs = group.find("input_activations"))
-    q.activations = inputs->boolean_or("dynamic", false) ? "dynamic" : "static";
+  if (auto inputs = group.find("input_activations")) q.activations = read_activations(*inputs);
   return q;
 }
 
@@ -120,10 +124,6 @@ StoredQuantization read_compressed(const JsonAt& at) {
     if (format == "float-quantized") return take(group, read_compressed_floats(group));
     const JsonAt weights = group.at("weights");
     if (weights.string_or("type", "int") != "int") weights.at("type").fail("is no integer", "int", kOriginal);
-    if (auto inputs = group.find("input_activations"))
-      inputs->fail("asks for codes of activations too, which are not taken from a file",
-                   "weights alone",
-                   "quantize the original checkpoint here with a scheme as int8-channel+a8");
     StoredQuantization q{.method = Method::packed,
                          .bits = format == "int-quantized" ? read_bits(weights, "num_bits", {8})
                                                            : read_bits(weights, "num_bits", {4, 8})};
@@ -132,6 +132,10 @@ StoredQuantization read_compressed(const JsonAt& at) {
       weights.at("strategy").fail(text("is ", string_literal(strategy)), "group or channel", kOriginal);
     q.group = strategy == "group" ? read_group(weights, "group_size") : 0;
     q.symmetric = weights.boolean_or("symmetric", true);
+    if (auto inputs = group.find("input_activations")) {
+      read_bits(*inputs, "num_bits", {8});
+      q.activations = read_activations(*inputs);
+    }
     if (auto actorder = weights.find("actorder")) q.reordered = orders_inputs(*actorder) && strategy == "group";
     take(group, q);
   });

@@ -88,10 +88,19 @@ void say_what_is_unused(const OpenOptions& options, const std::vector<std::strin
               names.size() > shown ? text(" and ", names.size() - shown, " more tensors") : ""));
 }
 
-/// What is said of activations that a checkpoint wants as 8-bit floats: "dynamic", "static", or nothing.
-std::string remark_on(const std::string& activations) {
+/// What is said of activations that a checkpoint wants in 8 bits: "dynamic", "static", or nothing.
+///   integers   the name of the scheme that takes them as integers; empty: there is none
+std::string remark_on(const std::string& activations, const std::string& integers = "") {
   if (activations.empty()) return "";
-  return text("activations stay floats, where the checkpoint asks for 8-bit ones (", activations, " scales)");
+  return text(
+      "activations stay floats, where the checkpoint asks for 8-bit ones (",
+      activations,
+      " scales)",
+      integers.empty() ? "" : text("; --quantization ", integers, " takes them as integers, with dynamic scales"));
+}
+/// The same of a checkpoint's `quantization_config`.
+std::string remark_on(const StoredQuantization& how, const std::string& scheme) {
+  return remark_on(how.activations, how.method == StoredQuantization::Method::fp8 ? "" : scheme + "+a8");
 }
 
 /// What MLC-LLM's schemes of 8-bit floats do to activations.
@@ -486,21 +495,22 @@ std::optional<Scheme> stored_scheme(const fs::path& folder) {
   const ModelConfig config = read_model_config(folder);
   if (!config.quantization && !GgufFile::is_named_so(folder) && !mlc_checkpoint_scheme(folder)) return {};
   const Checkpoint checkpoint = Checkpoint::open(folder, config);
-  return Scheme{
-      .name = checkpoint.scheme_name(),
-      .storage = f32,
-      .remark = remark_on(config.quantization ? config.quantization->activations : activations_of_mlc(folder)),
-      .stored = checkpoint.formats()};
+  return Scheme{.name = checkpoint.scheme_name(),
+                .storage = f32,
+                .remark = config.quantization ? remark_on(*config.quantization, checkpoint.scheme_name())
+                                              : remark_on(activations_of_mlc(folder)),
+                .stored = checkpoint.formats()};
 }
 
 std::optional<Scheme> implied_scheme(const ModelConfig& config) {
   if (!config.quantization) return {};
   const StoredQuantization& how = *config.quantization;
-  return Scheme{.name = scheme_name_of(how),
+  const std::string name = scheme_name_of(how);
+  return Scheme{.name = name,
                 .storage = config.dtype,
                 .linear = format_of(how, config.dtype),
                 .experts_only = how.method == StoredQuantization::Method::mxfp4,
-                .remark = remark_on(how.activations)};
+                .remark = remark_on(how, name)};
 }
 
 bool is_converted(const fs::path& folder) {

@@ -317,6 +317,7 @@ std::optional<Scheme> stored_scheme_named(const Scheme& own, std::string_view na
     fail({.what = text("the codes of ", own.name, " are given, and static scales of inputs would change them"),
           .needs = "scales that are taken from each row",
           .hint = text(own.name, "+a", scheme.activation->bits)});
+  if (scheme.activation) scheme.remark.clear();  // which says that inputs stay floats
   return scheme;
 }
 
@@ -345,6 +346,10 @@ const std::vector<SchemeFamily>& scheme_families() {
        "every product, also attention's, of 16-bit floats (those of the weights, else f16), summed in f32; KV cache "
        "of 16 bits",
        "as above"},
+      {"{Q4_K_M|awq-int4-group128|...}[+a16|+a{4..8}]",
+       "the codes that a file holds, under its own name; with +a8 inputs of products by codes of integers are integers "
+       "too",
+       "as the file has them"},
       {"embed-int{2..8}-{tensor|channel|group32}", "token embedding and head alone", "S[], S[token id], S[id, in/32]"},
       {"q4f16_1",
        "MLC-LLM's 4-bit format, bit for bit: groups of 32, f16 scales, embedding and head too",

@@ -166,7 +166,8 @@ void find_schemes(Plan& plan) {
   std::vector<std::string> names = chosen ? plan.options.schemes : default_schemes_for(plan.chips);
   if (implied && !chosen) names.insert(names.begin(), implied->name);
   for (const std::string& name : names) {
-    llm::Scheme scheme = implied && name == implied->name ? *implied : llm::parse_scheme(name);
+    const std::optional<llm::Scheme> of_codes = implied ? llm::stored_scheme_named(*implied, name) : std::nullopt;
+    llm::Scheme scheme = of_codes ? *of_codes : llm::parse_scheme(name);
     if (std::any_of(plan.schemes.begin(), plan.schemes.end(), [&](const auto& s) { return s.name == scheme.name; }))
       continue;
     if (scheme.needs_calibration() && !plan.options.calibration && !plan.options.shapes_only) {

@@ -238,8 +238,8 @@ TEST(HfConfig, RefusesWhatItDoesNotCompute) {
        "\"nvfp4-pack-quantized\""},
       {kLlama,
        R"({"quantization_config":{"quant_method":"compressed-tensors","format":"int-quantized","config_groups":{"g":
-          {"weights":{"num_bits":8,"type":"int","strategy":"channel"},"input_activations":{"num_bits":8}}}}})",
-       "codes of activations"},
+          {"weights":{"num_bits":8,"type":"int","strategy":"channel"},"input_activations":{"num_bits":4}}}}})",
+       "num_bits is 4"},
       {kLlama, R"({"tie_word_embeddings":1})", "tie_word_embeddings is 1"},
       {kGpt2, R"({"n_embd":13})", "not a multiple of n_head = 3"},
       {kGpt2, R"({"n_positions":null,"n_ctx":null})", "has no \"n_positions\""},

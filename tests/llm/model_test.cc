@@ -158,12 +158,45 @@ INSTANTIATE_TEST_SUITE_P(Model, StoredCodes,
                          testing::Values("gptq-int4", "gptq-int4-asym", "gptq-int4-v2", "gptq-int4-v2-unsaid",
                                          "gptq-int4-act-order", "gptq-int3", "gptq-int8", "awq-int4", "packed-int4",
                                          "packed-int4-asym", "packed-int8", "packed-int4-act-order", "fp8-block",
-                                         "fp8-tensor", "fp8-channel", "mxfp4", "gptq-gpt2"),
+                                         "fp8-tensor", "fp8-channel", "mxfp4", "gptq-gpt2", "packed-int8-inputs"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });
+
+// The script's logits where products by codes take their inputs as integers, of single tokens, whose inputs are far from ties.
+class StoredCodesOfIntegerInputs : public testing::TestWithParam<const char*> {};
+TEST_P(StoredCodesOfIntegerInputs, LogitsOfTransformers) {
+  const fs::path folder = reference_model(text("quantized/", GetParam())), file = folder / "expected-a8.safetensors";
+  const std::string own = scheme_for(folder, {}).name;
+  const Scheme scheme = scheme_for(folder, own + "+a8");
+  EXPECT_EQ(scheme.remark, "");
+  EXPECT_LE(largest_difference(folder, file, true, {}, scheme), 2e-5 * largest_logit(file) + 1e-5);
+}
+INSTANTIATE_TEST_SUITE_P(Model, StoredCodesOfIntegerInputs,
+                         testing::Values("gptq-int3", "gptq-gpt2", "awq-int4", "packed-int4-act-order",
+                                         "packed-int8-inputs"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+// Codes are given: what would change them is refused, and so are codes that are no integers.
+TEST(Model, IntegerInputsOfStoredCodes) {
+  const fs::path folder = reference_model("quantized/awq-int4");
+  EXPECT_NE(error_of([&] { scheme_for(folder, "awq-int4-group32+a8-tensor"); }).find("static scales of inputs"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { scheme_for(folder, "awq-int4-group32+a3"); }).find("bits from 4 to 8"), std::string::npos);
+  EXPECT_EQ(scheme_for(folder, "awq-int4-group32+a6-token").activation->bits, 6);
+  const fs::path floats = reference_model("quantized/fp8-tensor");
+  OpenOptions options{.scheme = scheme_for(floats, "fp8+a8")};
+  EXPECT_NE(error_of([&] { open_model(floats, options); }).find("no integers times a scale"), std::string::npos);
+  EXPECT_NE(scheme_for(reference_model("quantized/packed-int8-inputs"), {})
+                .remark.find("--quantization packed-int8-channel+a8 takes them"),
+            std::string::npos);
+}
 
 // The text part of a model of pictures, by the names that Transformers 4 wrote, and those that 5 has.
 TEST(Model, TheTextPartOfAModelOfPictures) {

@@ -258,6 +258,10 @@ TEST(StoredCodes, RemarksOnActivations) {
   const std::string group = R"({"quant_method":"compressed-tensors","format":"float-quantized","config_groups":{"a":)";
   const std::string weights = R"({"weights":{"type":"float","num_bits":8,"strategy":"tensor"})";
   EXPECT_EQ(remark((group + weights + R"(,"input_activations":{"dynamic":false}}}})").c_str()), "static");
+  const std::string integers =
+      R"({"quant_method":"compressed-tensors","format":"int-quantized","config_groups":{"a":
+          {"weights":{"type":"int","num_bits":8,"strategy":"channel"},"input_activations":{"num_bits":8,"dynamic":true}}}})";
+  EXPECT_EQ(remark(integers.c_str()), "dynamic");
   auto error = [&](const std::string& config) { return error_of([&] { remark(config.c_str()); }); };
   EXPECT_NE(error(group + R"({"weights":{"type":"int","num_bits":8}}}})").find("is no float"), std::string::npos);
   EXPECT_NE(error(group + R"({"weights":{"type":"float","num_bits":4}}}})").find("is 4"), std::string::npos);
