@@ -27,7 +27,7 @@ std::vector<float> logits_by_steps(const OpenModel& model, std::span<const int32
 
 void expect_same_bits(const fs::path& folder, const char* scheme) {
   SCOPED_TRACE(text(folder.filename().string(), " ", scheme));
-  const OpenModel model = open_model(folder, {.scheme = parse_scheme(scheme)});
+  const OpenModel model = open_model(folder, {.scheme = scheme_for(folder, scheme)});
   std::vector<int32_t> ids;
   for (int32_t i = 0; i < 33; ++i) ids.push_back((i * 7919 + 13) % 90 + 3);
   const std::vector<float> one = logits_by_steps(model, ids, 8, 1);
@@ -49,6 +49,8 @@ TEST(SameBits, OfStepsOfAnyNumberOfTokens) {
     expect_same_bits(fs::path(SATOR_SOURCE_DIR) / "examples/gpt2-stories", scheme);
   for (const char* name : {"qwen3", "gemma2", "falcon-7b", "mixtral", "gpt-oss", "bloom"})
     expect_same_bits(reference_data(text("models/families/", name)), "f32");
+  for (const char* name : {"llama", "qwen2", "qwen2moe"})  // all types of codes
+    expect_same_bits(reference_data(text("models/gguf/", name, ".gguf")), "Q4_K_M+a8");
 }
 
 }  // namespace
