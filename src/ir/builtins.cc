@@ -132,6 +132,15 @@ constexpr Builtin kTable[] = {
     /// dot2(acc, a, b): the same over pairs; acc float32, a and b bfloat16 or float16. Of each pair the second product is
     /// added first, each sum rounded to float32 once. What AVX512_BF16's vdpbf16ps computes, which takes denormals for 0.
     math("tir.dot2", "dot2", 3),
+    /// lookup16(index, w0, w1, w2, w3): byte `index` (its lower four bits) of the words, which are constants, lowest first. uint8. What
+    /// SSSE3's pshufb and Arm's tbl compute.
+    {.op = "tir.lookup16",
+     .script = "lookup16",
+     .min_args = 5,
+     .max_args = 5,
+     .rule = ResultRule::fixed,
+     .dtype = u8,
+     .is_lanewise = true},
     {.op = "tir.dp4a", .script = "dp4a", .min_args = 3, .max_args = 3, .rule = ResultRule::fixed, .dtype = i32},
     written("tir.type_annotation", "type_annotation", 0, 0, Effect::pure),
 

@@ -1,6 +1,7 @@
 #include "llm/quantized_ops.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "llm/quantize.h"
@@ -69,26 +70,29 @@ Expr scale_at(const te::Tensor& scale, const IntegerFormat& f, const Expr& j, co
 }
 Expr zero_code(const IntegerFormat& f, DType dtype) { return constant(f.zero_code(), dtype); }
 
-/// The value of a codebook that a code of 4 bits stands for, in the uppermost byte of a word. The values are bytes of four words: the
-/// code's upper bits choose the word, the lower ones how far the byte is shifted up.
-///   table  16 whole numbers of -128 to 127, or of 0 to 255
-Expr chosen(const std::vector<float>& table, const Expr& code) {
+/// A codebook's values as bytes of four words, whole numbers of -128 to 255.
+std::array<Expr, 4> words_of(const std::vector<float>& table) {
   auto is_byte = [](float v) { return v >= -128 && v <= 255 && v == std::trunc(v); };
   if (table.size() != 16 || !std::ranges::all_of(table, is_byte)) internal_error("a codebook that is not 16 bytes");
+  std::array<Expr, 4> words;
+  for (size_t w = 0; w < words.size(); ++w) {
+    uint32_t bytes = 0;
+    for (size_t i = 0; i < 4; ++i)
+      bytes |= static_cast<uint32_t>(static_cast<uint8_t>(static_cast<int>(table[4 * w + i]))) << (8 * i);
+    words[w] = u32c(bytes);
+  }
+  return words;
+}
+
+/// The value of a codebook that a code of 4 bits stands for, f32. The code's upper bits choose a word, the lower ones how far the byte is
+/// shifted to the word's top, where its sign is.
+Expr chosen(const std::vector<float>& table, const Expr& code) {
   auto bits = [&](const char* op, const Expr& a, uint32_t b) { return call(u32, op, {a, u32c(b)}); };
   auto has = [&](uint32_t bit) { return ne(bits("tir.bitwise_and", code, bit), u32c(0)); };
-  auto word = [&](size_t first) {
-    uint32_t bytes = 0;
-    for (size_t i = 0; i < 4; ++i) bytes = bytes << 8 | static_cast<uint8_t>(static_cast<int>(table[first + i]));
-    return u32c(bytes);
-  };
-  Expr four = select(has(8), select(has(4), word(12), word(8)), select(has(4), word(4), word(0)));
-  Expr shift = bits("tir.bitwise_and", bits("tir.shift_left", code, 3), 24);
-  return call(u32, "tir.shift_left", {four, shift});
-}
-/// The same as f32.
-Expr chosen_value(const std::vector<float>& table, const Expr& code) {
-  const Expr at_top = call(i32, "tir.reinterpret", {chosen(table, code)});
+  const std::array<Expr, 4> word = words_of(table);
+  Expr four = select(has(8), select(has(4), word[3], word[2]), select(has(4), word[1], word[0]));
+  Expr shift = u32c(24) - bits("tir.bitwise_and", bits("tir.shift_left", code, 3), 24);
+  Expr at_top = call(i32, "tir.reinterpret", {call(u32, "tir.shift_left", {four, shift})});
   return cast_to(f32, call(i32, "tir.shift_right", {at_top, int_imm(24, i32)}));
 }
 
@@ -124,7 +128,7 @@ tir::PrimFuncRef dequantize_function(const IntegerFormat& f, int64_t rows, int64
     Expr c = code(parts.at(ParamPart::codes), i[0], i[1], f.bits), value;
     if (f.codebook != Codebook::none) {
       const bool small = f.codebook == Codebook::e4m3 || f.codebook == Codebook::e5m2;
-      value = small ? small_float(f.codebook, c) : chosen_value(values_of(f.codebook), c);
+      value = small ? small_float(f.codebook, c) : chosen(values_of(f.codebook), c);
     } else {
       Expr z = f.asymmetric ? cast_to(f32, scale_at(parts.at(ParamPart::zero), f, i[0], i[1])) : zero_code(f, f32);
       value = f.zero_code() == 0 && !f.asymmetric ? cast_to(f32, c) : cast_to(f32, c) - z;
@@ -164,8 +168,10 @@ tir::PrimFuncRef unpack_function(const IntegerFormat& f, int64_t rows, int64_t c
   if (unpacks_zero(f)) args.push_back(zero = te::placeholder({i64c(cols)}, u8, "zero"));
   te::Tensor w = te::compute({.name = "unpack", .axis = "i"}, {i64c(rows), i64c(cols)}, [&](const Indices& i) {
     Expr c = code(codes, i[0], i[1], f.bits);
-    if (f.codebook != Codebook::none)
-      return cast_to(u8, call(u32, "tir.shift_right", {chosen(unpacked_values(f.codebook), c), u32c(24)}));
+    if (f.codebook != Codebook::none) {
+      const std::array<Expr, 4> words = words_of(unpacked_values(f.codebook));
+      return call(u8, "tir.lookup16", {cast_to(u8, c), words[0], words[1], words[2], words[3]});
+    }
     return unpacks_zero(f) ? cast_to(i16, c) - cast_to(i16, zero({i[1]})) : cast_to(u8, c);
   });
   args.push_back(w);

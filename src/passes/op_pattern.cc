@@ -98,6 +98,18 @@ bool multiplies_and_reduces(const Block& block) {
   return found;
 }
 
+/// Whether a block adds up what a product has summed in parts: it reads an element for each of its iterations.
+bool adds_up(const Block& block, const std::set<BufferRef>& products) {
+  bool found = false;
+  walk(block.body, [&](const BufferLoad& l) {
+    if (!products.contains(l.buffer)) return;
+    found |= std::ranges::all_of(block.iter_vars, [&](const IterVarRef& iter) {
+      return std::ranges::any_of(l.indices, [&](const Expr& i) { return uses_var(i, *iter->var); });
+    });
+  });
+  return found;
+}
+
 /// Whether a reduction reads windows: an index is more than the variable of a reduction's axis.
 bool reads_windows(const Block& block) {
   std::vector<VarRef> reduction;
@@ -156,6 +168,7 @@ OpPattern op_pattern_of(const PrimFunc& func) {
   OpPattern whole = OpPattern::elementwise;
   bool any = false, opaque = false;
   int matmuls = 0;
+  std::set<BufferRef> products;
   const auto writes_result = [&](const Block& block) {
     return std::ranges::any_of(block.writes, [&](const BufferRegionRef& w) {
       return std::ranges::any_of(func.buffer_map, [&](const auto& entry) { return entry.second == w->buffer; });
@@ -165,7 +178,10 @@ OpPattern op_pattern_of(const PrimFunc& func) {
     any = true;
     OpPattern p = pattern_of(block);
     opaque |= p == OpPattern::opaque;
-    matmuls += multiplies_and_reduces(block);
+    if (multiplies_and_reduces(block)) {
+      matmuls += !adds_up(block, products);
+      for (const BufferRegionRef& w : block.writes) products.insert(w->buffer);
+    }
     // What is computed element by element from a reduction may go on so: softmax, norms, means.
     if (whole == OpPattern::reduction && p <= OpPattern::injective && writes_result(block)) p = OpPattern::out_fusable;
     whole = std::max(whole, p);

@@ -1,5 +1,6 @@
 // Calls as closures: mathematics, bits, products, pointers, functions from outside.
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "ir/builtins.h"
@@ -253,6 +254,14 @@ Value Compiler::call(const Call& n) {
           for (int k = 4 * l; k < 4 * l + 4; ++k) s += u(a->eval(m, k)) * u(b->eval(m, k));
           return wrap(s);
         }));
+  }
+  if (op == "tir.lookup16") {
+    std::array<Int, 4> words;
+    for (size_t w = 0; w < words.size(); ++w) words[w] = integer(n.args[w + 1]);
+    return whole(int_code([index = integer(n.args[0]), words = std::move(words)](Machine& m, int l) {
+      const uint64_t i = u(index->eval(m, l)) & 15;
+      return static_cast<int64_t>(u(words[i / 4]->eval(m, l)) >> (i % 4 * 8) & 255);
+    }));
   }
   if (op == "tir.dot2") {
     Value sum = value(n.args[0]), a = value(n.args[1]), b = value(n.args[2]);

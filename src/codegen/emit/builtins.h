@@ -12,6 +12,8 @@ struct EmitBuiltin {
   llvm::Value* (*emit)(Emit& e, const Call& n);
 };
 
+/// lookup.cc: tir.lookup16.
+llvm::Value* emit_lookup16(Emit& e, const Call& n);
 /// dot.cc: tir.dot4 and tir.dp4a; tir.dot2.
 llvm::Value* emit_dot4(Emit& e, const Call& n);
 llvm::Value* emit_dot2(Emit& e, const Call& n);

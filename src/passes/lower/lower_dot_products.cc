@@ -155,8 +155,15 @@ class ByteTaker {
     walk(func.body, [&](const For& loop) { loops_.emplace(loop.var, ref(loop)); });
   }
 
-  /// The four bytes that the iterations of the loop take out of words; null if e is something else.
+  /// The four bytes that the iterations of the loop take out of words, or look up by those; null if e is something else.
   Expr bytes(const Expr& e, const For& loop) {
+    if (const Call* lookup = e.as<Call>(); lookup && lookup->op == "tir.lookup16") {
+      const Expr index = bytes(lookup->args[0], loop);
+      if (!index) return nullptr;
+      std::vector<Expr> args = {index};
+      for (size_t i = 1; i < lookup->args.size(); ++i) args.push_back(make<Broadcast>(lookup->args[i], kGroup));
+      return call_builtin(lookup->op, std::move(args));
+    }
     const std::optional<Codes> codes = codes_of(e);
     if (!codes) return nullptr;
     const Expr four = codes->high ? of_two_words(*codes, loop) : of_one_word(*codes, loop);

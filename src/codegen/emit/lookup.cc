@@ -1,0 +1,84 @@
+// Bytes of a table of 16, chosen by bytes.
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/IntrinsicsAArch64.h>
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <array>
+
+#include "codegen/emit/builtins.h"
+
+namespace sator::codegen {
+
+namespace {
+
+constexpr int kTable = 16;
+using Table = std::array<uint8_t, kTable>;
+
+Table table_of(const Call& n) {
+  Table table{};
+  for (size_t w = 0; w < 4; ++w) {
+    Expr word = n.args[w + 1];
+    while (const Broadcast* b = word.as<Broadcast>()) word = b->value;
+    const auto value = as_int(word);
+    if (!value)
+      fail({.what = text("lookup16 in ", n.args[w + 1]), .needs = "words that are constants", .hint = "write numbers"});
+    for (size_t i = 0; i < 4; ++i) table[4 * w + i] = static_cast<uint8_t>(static_cast<uint64_t>(*value) >> (8 * i));
+  }
+  return table;
+}
+
+llvm::Constant* repeated(Emit& e, const Table& table, int lanes) {
+  std::vector<uint8_t> bytes;
+  for (int i = 0; i < lanes; ++i) bytes.push_back(table[static_cast<size_t>(i) % kTable]);
+  return llvm::ConstantDataVector::get(e.b.getContext(), bytes);
+}
+
+/// Of as many lanes as one register has, at most; every one of its parts of 16 bytes has the table.
+llvm::Value* of_one_register(Emit& e, const Table& table, llvm::Value* index, int lanes) {
+  llvm::Value* bytes = repeated(e, table, lanes);
+  if (!e.level.triple.starts_with("x86_64"))
+    return e.b.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_tbl1, {index->getType()}, {bytes, index});
+  const llvm::Intrinsic::ID id = lanes == 64   ? llvm::Intrinsic::x86_avx512_pshuf_b_512
+                                 : lanes == 32 ? llvm::Intrinsic::x86_avx2_pshuf_b
+                                               : llvm::Intrinsic::x86_ssse3_pshuf_b_128;
+  return e.b.CreateIntrinsic(id, {}, {bytes, index});
+}
+
+std::vector<int> range(int begin, int count, int lanes) {
+  std::vector<int> out;
+  for (int i = 0; i < count; ++i) out.push_back(begin + i < lanes ? begin + i : -1);
+  return out;
+}
+
+}  // namespace
+
+llvm::Value* emit_lookup16(Emit& e, const Call& n) {
+  const Table table = table_of(n);
+  const int lanes = n.dtype.lanes;
+  llvm::Value* index = value_of(e, n.args[0]);
+  if (n.args[0]->dtype.element() != u8)
+    fail({.what = text("lookup16 by ", n.args[0]->dtype), .needs = "uint8", .hint = "cast it"});
+  index = e.b.CreateAnd(index, llvm::ConstantInt::get(index->getType(), kTable - 1));
+  if (lanes == 1) return e.b.CreateExtractElement(repeated(e, table, kTable), index);
+  // Register by register; what is left of the last one's lanes is not looked at.
+  int width = target::vector_lanes(e.level, 8);
+  while (width > kTable && width / 2 >= lanes) width /= 2;
+  std::vector<llvm::Value*> parts;
+  for (int at = 0; at < lanes; at += width)
+    parts.push_back(of_one_register(e, table, e.b.CreateShuffleVector(index, range(at, width, lanes)), width));
+  llvm::Value* out = parts[0];
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const int have = static_cast<int>(i) * width;
+    // The next part behind those that are there: both as wide as the whole first.
+    std::vector<int> wide_first = range(0, have + width, have), wide_next, merge;
+    for (int l = 0; l < have + width; ++l) {
+      wide_next.push_back(l < have ? -1 : l - have);
+      merge.push_back(l < have ? l : have + width + l);
+    }
+    out = e.b.CreateShuffleVector(
+        e.b.CreateShuffleVector(out, wide_first), e.b.CreateShuffleVector(parts[i], wide_next), merge);
+  }
+  return static_cast<int>(parts.size()) * width == lanes ? out : e.b.CreateShuffleVector(out, range(0, lanes, lanes));
+}
+
+}  // namespace sator::codegen
