@@ -151,7 +151,8 @@ class Reader {
 
   [[noreturn]] void refuse(const std::string& expected) const {
     const std::string lower = lower_case(std::string(name_));
-    std::vector<std::string> near = called_elsewhere(lower);
+    std::vector<std::string> near = in_order();
+    if (near.empty()) near = called_elsewhere(lower);
     if (near.empty()) near = nearest_names(lower, examples());
     fail({.what = text("there is no quantization scheme ",
                        string_literal(name_),
@@ -165,6 +166,14 @@ class Reader {
   }
 
  private:
+  /// "int8-channel+embed+a8" for "int8-channel+a8+embed": all is read but the suffix that stands too late.
+  std::vector<std::string> in_order() const {
+    const std::string_view read = name_.substr(0, name_.size() - rest_.size());
+    const size_t first = read.find('+');
+    if (rest_ != "+embed" || first == read.npos || read.find(rest_) != read.npos) return {};
+    return {text(read.substr(0, first), rest_, read.substr(first))};
+  }
+
   std::string_view name_, rest_;
 };
 
