@@ -318,13 +318,13 @@ class Lexer {
     if (begins_with_zero && !is_float)
       fail_at(name_, from, text("the number ", digits, " begins with 0"), "digits without it, or 0o for octal ones");
     Value value;
-    const char *first = digits.data(), *last = first + digits.size();
     int64_t whole = 0;
-    double real = 0;
-    const bool read = is_float ? std::from_chars(first, last, real).ec == std::errc()
-                               : std::from_chars(first, last, whole).ec == std::errc();
-    if (!read) fail_at(name_, from, text("the number ", digits, " is too large"), "numbers of 64 bits");
-    value = is_float ? Value(real) : Value(whole);
+    if (is_float)
+      value = Value(*float_of(digits));  // beyond the range of a double: infinity or 0, as in Python
+    else if (std::from_chars(digits.data(), digits.data() + digits.size(), whole).ec == std::errc())
+      value = Value(whole);
+    else
+      fail_at(name_, from, text("the number ", digits, " is too large"), "integers of 64 bits");
     out_.push_back({.kind = TokenKind::literal, .text = s_.substr(at_, end - at_), .value = value, .place = from});
     move(end - at_);
   }
