@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "cli/suggest.h"
 #include "engine/prompt.h"
+#include "frontend/hf_config.h"
 
 namespace sator::cli {
 
@@ -261,13 +262,24 @@ static std::vector<std::string> texts_of(const Option& option) {
   return {};
 }
 
+/// The files that an argument stands for: itself, and of a model or an adapter those that it is read from. A folder's other files, as results of
+/// an earlier run, are not read.
+static std::vector<fs::path> files_of(const fs::path& argument) {
+  std::error_code error;  // texts that are no paths stand for none
+  std::vector<fs::path> files = {argument};
+  const bool is_folder = fs::is_directory(argument, error);
+  if (!is_folder && !(is_model_file(argument) && fs::is_regular_file(argument, error))) return files;
+  const fs::path parent = argument.has_parent_path() ? argument.parent_path() : fs::path(".");
+  for (const fs::directory_entry& entry : fs::directory_iterator(is_folder ? argument : parent, error))
+    if (is_model_file(entry.path()) && entry.path() != argument) files.push_back(entry.path());
+  return files;
+}
+
 /// What is written must not be what another argument names, to read or to write it.
 static void require_other_files(const std::vector<Option>& options) {
   std::error_code error;  // texts that are no paths are none of these
-  auto keeps = [&](const std::string& path) {
-    return fs::is_regular_file(path, error) || fs::is_directory(path, error);
-  };
-  auto is_same = [&](const std::string& a, const std::string& b) {
+  auto keeps = [&](const fs::path& path) { return fs::is_regular_file(path, error) || fs::is_directory(path, error); };
+  auto is_same = [&](const fs::path& a, const fs::path& b) {
     return fs::equivalent(a, b, error) || fs::weakly_canonical(a, error) == fs::weakly_canonical(b, error);
   };
   auto flag_of = [](const Option& option) {
@@ -279,16 +291,17 @@ static void require_other_files(const std::vector<Option>& options) {
     for (const std::string& file : texts_of(out)) {
       if (file.empty() || (fs::exists(file, error) && !keeps(file))) continue;  // a device may be named twice
       for (const Option& other : options)
-        for (const std::string& argument : texts_of(other))
-          if (&other != &out && (other.writes || keeps(argument)) && is_same(file, argument))
-            fail({.what = text(flag_of(out),
-                               " ",
-                               file,
-                               " would replace ",
-                               argument,
-                               other.writes ? text(", which ", flag_of(other), " writes too") : ", which is read"),
-                  .needs = "a file of its own",
-                  .hint = "take another name, or another ending"});
+        for (const std::string& argument : &other == &out ? std::vector<std::string>() : texts_of(other))
+          for (const fs::path& kept : other.writes ? std::vector<fs::path>{argument} : files_of(argument))
+            if ((other.writes || keeps(kept)) && is_same(file, kept))
+              fail({.what = text(flag_of(out),
+                                 " ",
+                                 file,
+                                 " would replace ",
+                                 kept.string(),
+                                 other.writes ? text(", which ", flag_of(other), " writes too") : ", which is read"),
+                    .needs = "a file of its own",
+                    .hint = "take another name, or another ending"});
     }
   }
 }

@@ -81,6 +81,31 @@ fs::path model_folder(const fs::path& given) {
   return given.has_parent_path() ? given.parent_path() : fs::path(".");
 }
 
+bool is_model_file(const fs::path& file) {
+  static constexpr std::string_view kNames[] = {"config.json",
+                                                kMlcConfigFile,
+                                                "generation_config.json",
+                                                "adapter_config.json",
+                                                "tokenizer.json",
+                                                "tokenizer.model",
+                                                "tokenizer_config.json",
+                                                "special_tokens_map.json",
+                                                "added_tokens.json",
+                                                "vocab.json",
+                                                "merges.txt",
+                                                "chat_template.jinja",
+                                                "chat_template.json",
+                                                "model.safetensors.index.json",
+                                                "tensor-cache.json",
+                                                "ndarray-cache.json",
+                                                "calibration.txt",
+                                                "validation.txt"};
+  const std::string name = file.filename().string();
+  return std::ranges::find(kNames, name) != std::end(kNames) || name.ends_with(".safetensors") ||
+         name.ends_with(".tiktoken") || GgufFile::is_named_so(file) ||
+         (name.starts_with("params_shard_") && name.ends_with(".bin"));
+}
+
 /// What newer files call `dtype` and older ones `torch_dtype`; float32 where it is missing or of another kind ("auto").
 static DType dtype_of(const JsonAt& config) {
   for (const char* key : {"dtype", "torch_dtype"})

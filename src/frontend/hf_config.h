@@ -17,6 +17,9 @@ namespace sator {
 /// other model.
 /// Errors: there is no such path; it is a file of another name.
 fs::path model_folder(const fs::path& given);
+/// Whether models are read from files of this name: configurations, tokenizers, chat templates, weights, adapters,
+/// and the texts that studies find there.
+bool is_model_file(const fs::path& file);
 
 /// Reads `config.json` of a folder, or the file itself. A folder without one is read by its `mlc-chat-config.json`, a GGUF file
 /// by its metadata. Of a folder whose embeddings are tied, the weights are looked at too: a head that differs from the
