@@ -8,8 +8,10 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/sampling_options.h"
+#include "engine/prompt.h"
 #include "engine/tokenizer/unicode.h"
 #include "frontend/hf_config.h"
 
@@ -20,7 +22,8 @@ namespace {
 struct ChatArguments {
   ModelArguments model;
   SamplingArguments sampling;
-  std::optional<std::string> system, chat_template;
+  std::optional<std::string> system, chat_template, tools;
+  bool print_prompt = false;
 };
 
 constexpr const char* kHelp =
@@ -59,6 +62,46 @@ ChatTemplate template_of(const ChatArguments& a, const fs::path& model) {
         .hint = "pass --chat-template FILE, or continue a text: sator generate"});
 }
 
+/// What the template is given beside the messages. Members keep the order that the file has, which templates print.
+nlohmann::ordered_json others_of(const ChatArguments& a) {
+  nlohmann::ordered_json others = nlohmann::ordered_json::object();
+  if (!a.tools) return others;
+  const std::string source = read_text_file(*a.tools, "a list of tools");
+  const Json tree = parse_json(source, *a.tools);
+  if (!tree.is_array() || !std::ranges::all_of(tree, [](const Json& tool) { return tool.is_object(); }))
+    fail({.what = text(*a.tools, " is no list of objects"),
+          .needs = "the tools as a JSON list of their definitions",
+          .hint = R"([{"type": "function", "function": {"name": "f", "description": "...", "parameters": {...}}}])"});
+  others["tools"] = nlohmann::ordered_json::parse(source);
+  return others;
+}
+
+/// A line as a message: spaces are part of it, but for the one that says that a slash is.
+std::string message_of(const std::string& line) {
+  std::string message = line.starts_with(" /") ? line.substr(1) : line;
+  if (message.ends_with('\r')) message.pop_back();
+  require_utf8(message, "the message");
+  return message;
+}
+
+bool is_command(const std::string& line) { return line.starts_with('/') && !line.starts_with("//"); }
+constexpr const char* kSpaceBeforeSlash = "put a space before a message that begins with /";
+
+/// Shows the text that the model would be given of the first message.
+void print_prompt(const ChatArguments& a, const ChatTemplate& chat_template, const Tokenizer& tokenizer, Streams& io) {
+  nlohmann::ordered_json messages = nlohmann::ordered_json::array();
+  if (a.system) messages.push_back({{"role", "system"}, {"content", *a.system}});
+  Lines lines(io.in);
+  std::optional<std::string> line = lines.next();
+  while (line && trim(*line).empty()) line = lines.next();
+  if (line && is_command(*line))
+    fail({.what = text(trim(*line), " is no message"), .needs = "the first message", .hint = kSpaceBeforeSlash});
+  if (line) messages.push_back({{"role", "user"}, {"content", message_of(*line)}});
+  const std::string prompt = chat_template.render(messages, true, others_of(a));
+  io.out << prompt << "\n";
+  io.json = {{"prompt", prompt}, {"prompt_ids", tokenizer.encode(prompt)}};
+}
+
 /// What all answers took.
 struct Totals {
   int64_t answers = 0, computed = 0, held = 0, steps = 0;
@@ -79,6 +122,9 @@ void run(const ChatArguments& a, Streams& io) {
   const fs::path folder = a.model.folder();
   const Tokenizer tokenizer = load_tokenizer(folder);
   ChatTemplate chat_template = template_of(a, folder);
+  if (a.system) require_utf8(*a.system, "--system");
+  if (a.print_prompt) return print_prompt(a, chat_template, tokenizer, io);
+  nlohmann::ordered_json others = others_of(a);
   const GenerationConfig suggested = read_generation_config(folder);
   say_what_is_not_done(suggested, io);
   GenerateOptions options{.sampling = sampling_of(a.sampling, suggested)};
@@ -90,11 +136,8 @@ void run(const ChatArguments& a, Streams& io) {
     options.stop_ids.push_back(*end);
   options.max_tokens = a.sampling.max_tokens.value_or(suggested.max_new_tokens.value_or(model.limits.context_window));
   follow_schema(options, schema, tokenizer, model);
-  Chat chat(model.session(), tokenizer, std::move(chat_template), options);
-  if (a.system) {
-    require_utf8(*a.system, "--system");
-    chat.add("system", *a.system);
-  }
+  Chat chat(model.session(), tokenizer, std::move(chat_template), options, std::move(others));
+  if (a.system) chat.add("system", *a.system);
 
   Lines lines(io.in);
   if (lines.are_typed()) io.notes << kHelp;
@@ -106,27 +149,24 @@ void run(const ChatArguments& a, Streams& io) {
   while (const std::optional<std::string> line = lines.next()) {
     const std::string command(trim(*line));
     if (command.empty()) continue;
-    const bool is_command = line->starts_with('/') && !line->starts_with("//");
-    // Spaces are part of a message, but for the one that says that a slash is.
-    std::string message = line->starts_with(" /") ? line->substr(1) : *line;
-    if (message.ends_with('\r')) message.pop_back();
-    if (is_command && (command == "/exit" || command == "/quit" || command == "/bye")) break;
-    if (is_command && command == "/help") {
+    const bool commands = is_command(*line);
+    if (commands && (command == "/exit" || command == "/quit" || command == "/bye")) break;
+    if (commands && command == "/help") {
       io.notes << kHelp;
       continue;
     }
-    if (is_command && command == "/reset") {
+    if (commands && command == "/reset") {
       chat.restart();
       io.notes << "a new conversation\n";
       continue;
     }
     interrupted();
     try {
-      require_utf8(message, "the message");
-      if (is_command)
+      if (commands)
         fail({.what = text(command.substr(0, command.find(' ')), " is no command"),
               .needs = "/reset, /exit, /help, or a message",
-              .hint = "put a space before a message that begins with /"});
+              .hint = kSpaceBeforeSlash});
+      const std::string message = message_of(*line);
       const Chat::Answer answer = chat.say(message, [&](const std::string& piece) {
         io.out << piece << std::flush;
         return !interrupted();
@@ -177,6 +217,13 @@ Command chat_command() {
   options.push_back({.name = "--chat-template FILE",
                      .help = "a Jinja template instead of the model's own",
                      .into = &a->chat_template});
+  options.push_back({.name = "--tools FILE",
+                     .help = "a JSON list of tools, for templates that tell the model of them",
+                     .into = &a->tools,
+                     .also = {"--functions"}});
+  options.push_back({"--print-prompt",
+                     "only print the text that the template makes of --system, --tools and the first message",
+                     &a->print_prompt});
   for (Option& option : sampling_options(a->sampling)) options.push_back(std::move(option));
   return {
       .name = "chat",

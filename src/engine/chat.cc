@@ -6,11 +6,13 @@
 
 namespace sator {
 
-Chat::Chat(Session session, Tokenizer tokenizer, ChatTemplate chat_template, GenerateOptions options)
+Chat::Chat(Session session, Tokenizer tokenizer, ChatTemplate chat_template, GenerateOptions options,
+           nlohmann::ordered_json others)
     : session_(std::move(session)),
       tokenizer_(std::move(tokenizer)),
       template_(std::move(chat_template)),
-      options_(std::move(options)) {}
+      options_(std::move(options)),
+      others_(std::move(others)) {}
 
 void Chat::add(const std::string& role, const std::string& content) {
   messages_.push_back({{"role", role}, {"content", content}});
@@ -25,8 +27,7 @@ void Chat::restart() {
 Chat::Answer Chat::say(const std::string& message, FunctionRef<bool(const std::string& piece)> take) {
   nlohmann::ordered_json messages = messages_;
   messages.push_back({{"role", "user"}, {"content", message}});
-  const std::vector<int32_t> ids =
-      tokenizer_.encode(template_.render(messages, true, nlohmann::ordered_json::object()));
+  const std::vector<int32_t> ids = tokenizer_.encode(template_.render(messages, true, others_));
   const int64_t window = session_.limits().context_window;
   if (ids.empty())
     fail({.what = "the chat template makes no text of the conversation", .needs = "a text that is continued"});

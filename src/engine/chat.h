@@ -22,7 +22,9 @@ class Chat {
     int64_t held_tokens = 0;    ///< of these, that the session held already
   };
 
-  Chat(Session session, Tokenizer tokenizer, ChatTemplate chat_template, GenerateOptions options);
+  ///   others  what the template is given beside the messages (ChatTemplate::render): "tools"
+  Chat(Session session, Tokenizer tokenizer, ChatTemplate chat_template, GenerateOptions options,
+       nlohmann::ordered_json others = nlohmann::ordered_json::object());
 
   /// Puts a message of that role behind the others, without an answer.
   void add(const std::string& role, const std::string& content);
@@ -39,6 +41,7 @@ class Chat {
   Tokenizer tokenizer_;
   ChatTemplate template_;
   GenerateOptions options_;
+  nlohmann::ordered_json others_;
   nlohmann::ordered_json messages_ = nlohmann::ordered_json::array(), first_ = messages_;
   bool answered_ = false;
   std::vector<int32_t> held_;  ///< ids of the session's sequence

@@ -112,6 +112,56 @@ TEST(Chat, AnAnswerThatIsCutOffIsNoDocument) {
   EXPECT_EQ(parse_json(read_file(json), json)["answers"].size(), 0);
 }
 
+// The text is the one that the first answer goes on from, and no model is needed for it.
+TEST(Chat, PrintsThePromptOfTheFirstMessage) {
+  TempFolder folder;
+  const std::string json = (folder.path() / "prompt.json").string(), tools = (folder.path() / "tools.json").string();
+  const std::string system = (folder.path() / "only.jinja").string();
+  const Said run = run_command(chat_of(kExample.string(), {"--system", "S", "--print-prompt", "--json", json}),
+                               "\n //Once \nignored\n");
+  ASSERT_EQ(run.status, 0) << run.notes;
+  const std::string prompt = "<|system|>\nS<|endoftext|>\n<|user|>\n//Once <|endoftext|>\n<|assistant|>\n";
+  EXPECT_EQ(run.out, prompt + "\n");
+  const Json told = parse_json(read_file(json), json);
+  EXPECT_EQ(told["prompt"], prompt);
+  EXPECT_EQ(told["prompt_ids"], Json(load_tokenizer(kExample).encode(prompt)));
+
+  const Said command = run_command(chat_of(kExample.string(), {"--print-prompt"}), "/reset\nOnce\n");
+  EXPECT_NE(command.notes.find("/reset is no message"), std::string::npos) << command.notes;
+
+  // The order of a tool's members is the file's.
+  write_file(tools, R"([{"type": "function", "function": {"name": "now", "arguments": {}}}])");
+  write_file(system, "{% for t in tools %}{{ t | tojson }}{% endfor %}|{{ messages | length }}");
+  auto with_tools = [&] {
+    return run_command({"chat", kExample.string(), "--chat-template", system, "--tools", tools, "--print-prompt"},
+                       "Hi\n");
+  };
+  EXPECT_EQ(with_tools().out, "{\"type\": \"function\", \"function\": {\"name\": \"now\", \"arguments\": {}}}|1\n");
+  for (const char* wrong : {R"({"type": "function"})", "[1]"}) {
+    write_file(tools, wrong);
+    const Said refused = with_tools();
+    EXPECT_EQ(refused.status, 1);
+    EXPECT_NE(refused.notes.find("is no list of objects"), std::string::npos) << refused.notes;
+  }
+}
+
+// Answers are given with the tools in the text.
+TEST(Chat, ToolsStandInTheText) {
+  TempFolder folder;
+  const std::string tools = (folder.path() / "tools.json").string(), json = (folder.path() / "chat.json").string();
+  write_file(tools, R"([{"type": "function", "function": {"name": "now"}}])");
+  const std::string file = reference_data("chat/chatml-tools.jinja").string();
+  auto tokens = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {
+        "chat", kExample.string(), "--chat-template", file, "--max-tokens", "1", "--json", json};
+    words.insert(words.end(), more.begin(), more.end());
+    const Said run = run_command(words, "Hi\n");
+    EXPECT_EQ(run.status, 0) << run.notes;
+    return parse_json(read_file(json), json)["answers"][0]["prompt_tokens"].get<int64_t>();
+  };
+  EXPECT_GT(tokens({"--tools", tools}), tokens({}) + 20);
+}
+
 TEST(Chat, AnUnknownCommandIsNoMessage) {
   const Said run = run_command(chat_of(kExample.string(), {"--max-tokens", "2"}), "/rest now\nx\n");
   EXPECT_EQ(run.status, 1);
