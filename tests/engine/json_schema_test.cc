@@ -197,6 +197,31 @@ TEST(JsonSchema, MembersAreOwed) {
     EXPECT_NE(error_of([&] { shapes_of(schema); }).find("allows no value"), std::string::npos) << schema;
 }
 
+// Readers see the nearest double: with a point a number keeps an excluded bound as that, too. Integers are exact.
+TEST(JsonSchema, NumbersKeepTheirBoundsAsDoubles) {
+  for (const auto& [schema, good, bad] :
+       {std::tuple(R"({"type": "number", "exclusiveMinimum": 0.1})", "0.10000000000000002", "0.100000000000000001"),
+        std::tuple(R"({"type": "number", "exclusiveMinimum": 0.1})", "0.11", "0.1"),
+        std::tuple(R"({"type": "number", "exclusiveMaximum": 0.3})", "0.29999999999999993", "0.2999999999999999999"),
+        std::tuple(R"({"type": "number", "exclusiveMaximum": -2.5})", "-2.5000000000000005", "-2.50000000000000001"),
+        std::tuple(R"({"type": "number", "exclusiveMinimum": 1})", "1.0000000000000002", "1.00000000000000000001"),
+        std::tuple(R"({"type": "number", "exclusiveMinimum": 0})", "0.00000000000000000000001", "0.0"),
+        std::tuple(R"({"type": "number", "exclusiveMinimum": 1e-300, "maximum": 2e-300})", "", "0.0"),
+        std::tuple(R"({"type": "number", "not": {"const": 0.5}})", "0.49999999999999994", "0.50000000000000000001"),
+        std::tuple(R"({"type": "number", "not": {"const": 0.5}})", "0.5000000000000001", "0.49999999999999999999"),
+        std::tuple(R"({"type": "number", "minimum": 0.1})", "0.100000000000000001", "0.099999999999999999"),
+        std::tuple(
+            R"({"type": "number", "exclusiveMinimum": 9007199254740992})", "9007199254740993", "9007199254740993.0"),
+        std::tuple(
+            R"({"type": "integer", "exclusiveMinimum": 9007199254740992})", "9007199254740993", "9007199254740992")}) {
+    const auto shapes = shapes_of(schema);
+    if (*good) EXPECT_TRUE(accepts(shapes, good)) << schema << good;
+    EXPECT_FALSE(accepts(shapes, bad)) << schema << bad;
+    const std::string shortest = *completion_of(Automaton(shapes));
+    EXPECT_TRUE(accepts(shapes, shortest)) << schema << shortest;
+  }
+}
+
 // Of what a schema asks for only the size is told, whatever it is.
 TEST(JsonSchema, LargeMinimaCostNothing) {
   for (

@@ -1,7 +1,10 @@
 #include "engine/json_schema/numbers.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <compare>
+#include <cstdlib>
 #include <map>
 
 #include "base/error.h"
@@ -57,10 +60,18 @@ struct Reading {
   Phase phase = Phase::begin;
   bool negative = false, has_fraction = false;
   int32_t places = 0;                   // digits behind the point, as many as matter
-  std::vector<Comparison> comparisons;  // one per bound
+  std::vector<Comparison> comparisons;  // one per value that the bounds compare with
   std::vector<int64_t> rests;           // one per divisor; -1: digits beyond its last place
   auto operator<=>(const Reading&) const = default;
 };
+
+/// The double next to a decimal's own, upwards or downwards, in the shortest decimal that reads as it; nothing beyond the largest.
+std::optional<Decimal> neighbour(const Decimal& d, double towards, const std::string& where) {
+  const double next = std::nextafter(std::strtod(d.written().c_str(), nullptr), towards);
+  if (!std::isfinite(next)) return {};
+  char digits[32];
+  return Decimal::read(std::string(digits, std::to_chars(digits, std::end(digits), next).ptr), where);
+}
 
 /// A divisor as `units` of 10^-places.
 struct Divisor {
@@ -71,6 +82,8 @@ struct Divisor {
 class NumberAutomaton {
  public:
   NumberAutomaton(const NumberRules& rules, const std::string& where) : rules_(rules), where_(where) {
+    for (const NumberRules::Bound& b : rules.bounds) values_.push_back(b.value);
+    for (const NumberRules::Bound& b : rules.bounds) add_neighbours(b);
     for (const Decimal& d : rules.multiple_of) divisors_.push_back(divisor_of(d));
     for (const Decimal& d : rules.not_multiple_of) divisors_.push_back(divisor_of(d));
     for (const Divisor& d : divisors_) places_ = std::max(places_, d.places + 1);
@@ -81,7 +94,7 @@ class NumberAutomaton {
   Dfa all() {
     Dfa d;
     Reading first;
-    first.comparisons.resize(rules_.bounds.size());
+    first.comparisons.resize(values_.size());
     first.rests.resize(divisors_.size());
     std::map<Reading, int32_t> number;
     std::vector<Reading> order;
@@ -106,6 +119,22 @@ class NumberAutomaton {
   }
 
  private:
+  /// Of a number with a point readers see the nearest double: it must not be the bound's where that is excluded.
+  void add_neighbours(const NumberRules::Bound& b) {
+    using Compare = NumberRules::Compare;
+    Neighbours& near = neighbours_.emplace_back();
+    // A number that reads as 0 and is not 0 has more than 300 digits, which are never written.
+    if (!rules_.fractions || b.value.is_zero()) return;
+    auto add = [&](double towards) -> std::optional<size_t> {
+      std::optional<Decimal> next = neighbour(b.value, towards, where_);
+      if (!next) return {};
+      values_.push_back(std::move(*next));
+      return values_.size() - 1;
+    };
+    if (b.compare == Compare::above || b.compare == Compare::other_than) near.above = add(INFINITY);
+    if (b.compare == Compare::below || b.compare == Compare::other_than) near.below = add(-INFINITY);
+  }
+
   Divisor divisor_of(const Decimal& d) const {
     Divisor out{.places = static_cast<int32_t>(d.fraction.size())};
     std::string units = d.whole + d.fraction;
@@ -148,7 +177,7 @@ class NumberAutomaton {
   void add_whole_digit(Reading& r, int32_t digit) const {
     for (size_t i = 0; i < r.comparisons.size(); ++i) {
       Comparison& c = r.comparisons[i];
-      const std::string& whole = rules_.bounds[i].value.whole;
+      const std::string& whole = values_[i].whole;
       if (c.digits < std::ssize(whole) && c.order == 0)
         c.order = compare(digit, whole[static_cast<size_t>(c.digits)] - '0');
       c.digits = std::min<int32_t>(c.digits + 1, static_cast<int32_t>(whole.size()) + 1);
@@ -165,9 +194,9 @@ class NumberAutomaton {
   void add_fraction_digit(Reading& r, int32_t digit) const {
     for (size_t i = 0; i < r.comparisons.size(); ++i) {
       Comparison& c = r.comparisons[i];
-      settle(c, rules_.bounds[i].value);
+      settle(c, values_[i]);
       if (c.order != 0) continue;
-      const std::string& fraction = rules_.bounds[i].value.fraction;
+      const std::string& fraction = values_[i].fraction;
       const auto at = static_cast<size_t>(c.behind);
       c.order = compare(digit, at < fraction.size() ? fraction[at] - '0' : 0);
       c.behind = std::min<int32_t>(c.behind + 1, static_cast<int32_t>(fraction.size()));
@@ -198,25 +227,31 @@ class NumberAutomaton {
     using Phase = Reading::Phase;
     if (r.phase != Phase::zero && r.phase != Phase::whole && r.phase != Phase::fraction) return false;
     if (r.has_fraction ? !rules_.fractions : !rules_.integers) return false;
-    for (size_t i = 0; i < r.comparisons.size(); ++i)
-      if (!holds(rules_.bounds[i], r, r.comparisons[i])) return false;
+    for (size_t i = 0; i < rules_.bounds.size(); ++i) {
+      if (!holds(rules_.bounds[i].compare, order_of(r, i))) return false;
+      const auto& [below, above] = neighbours_[i];
+      if (r.phase != Phase::fraction || (!below && !above)) continue;
+      if (!(below && order_of(r, *below) <= 0) && !(above && order_of(r, *above) >= 0)) return false;
+    }
     for (size_t i = 0; i < divisors_.size(); ++i)
       if ((r.rests[i] == 0) != (i < rules_.multiple_of.size())) return false;
     return true;
   }
 
-  static bool holds(const NumberRules::Bound& bound, const Reading& r, Comparison c) {
-    settle(c, bound.value);
+  /// How the number stands to a value: -1 smaller, 0 equal, 1 larger.
+  int32_t order_of(const Reading& r, size_t value) const {
+    Comparison c = r.comparisons[value];
+    const Decimal& v = values_[value];
+    settle(c, v);
     // More digits of the value than were read are larger, but zeros are not among them.
-    if (c.order == 0 && c.behind < std::ssize(bound.value.fraction)) c.order = -1;
-    int32_t order = c.order;
-    if (bound.value.is_zero())
-      order = r.negative ? -order : order;
-    else if (r.negative != bound.value.negative)
-      order = r.negative ? -1 : 1;
-    else if (r.negative)
-      order = -order;
-    switch (bound.compare) {
+    if (c.order == 0 && c.behind < std::ssize(v.fraction)) c.order = -1;
+    if (v.is_zero()) return r.negative ? -c.order : c.order;
+    if (r.negative != v.negative) return r.negative ? -1 : 1;
+    return r.negative ? -c.order : c.order;
+  }
+
+  static bool holds(NumberRules::Compare compare, int32_t order) {
+    switch (compare) {
       case NumberRules::Compare::at_least: return order >= 0;
       case NumberRules::Compare::above: return order > 0;
       case NumberRules::Compare::at_most: return order <= 0;
@@ -229,6 +264,12 @@ class NumberAutomaton {
 
   const NumberRules& rules_;
   const std::string& where_;
+  /// Indices of values: the largest double below a bound's, and the smallest above.
+  struct Neighbours {
+    std::optional<size_t> below, above;
+  };
+  std::vector<Decimal> values_;         // of the bounds, then the doubles next to them
+  std::vector<Neighbours> neighbours_;  // [bound]
   std::vector<Divisor> divisors_;
   int32_t places_ = 0, divisor_places_ = 0;
 };
