@@ -222,6 +222,48 @@ TEST(JsonSchema, NumbersKeepTheirBoundsAsDoubles) {
   }
 }
 
+// Where it asks for a value that does not exist: followed from the root as far as there is one way.
+TEST(JsonSchema, ThePlaceWithoutValuesIsNamed) {
+  for (const auto& [schema, place] : {
+           std::pair(
+               R"({"properties": {"a": {"items": {"type": "string", "minLength": 5, "maxLength": 3}, "type": "array",
+                     "minItems": 1}}, "required": ["a"], "type": "object"})",
+               "#/properties/a/items allows"),
+           std::pair(R"({"type": "object", "required": ["b"], "additionalProperties": false})",
+                     "#/additionalProperties allows"),
+           std::pair(R"({"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}},
+                     "allOf": [{"properties": {"a": {"type": "null"}}}]})",
+                     "#/allOf/0/properties/a and schema: #/properties/a allows"),
+           std::pair(
+               R"({"$ref": "#/$defs/a", "$defs": {"a": {"type": "object", "properties": {"next": {"$ref": "#/$defs/a"}},
+                     "required": ["next"]}}})",
+               "#/$defs/a/properties/next allows"),
+           std::pair(R"({"anyOf": [{"type": "string", "pattern": "^a$", "minLength": 2}, false]})", "schema: # allows"),
+       }) {
+    const std::string error = error_of([&] { shapes_of(schema); });
+    EXPECT_NE(error.find(place), std::string::npos) << error;
+  }
+}
+
+// What docs/generation.md says of patterns: general categories by both of their names, other properties and flags are refused.
+TEST(JsonSchema, PropertiesOfPatterns) {
+  for (const auto& [pattern, good, bad] : {std::tuple(R"(^\\p{Currency_Symbol}$)", "\u20ac", "a"),
+                                           std::tuple(R"(^\\p{gc=Pd}$)", "-", "a"),
+                                           std::tuple(R"(^\\P{Control}$)", "a", "\\n"),
+                                           std::tuple(R"(^\\p{Titlecase_Letter}$)", "\u01c5", "A")}) {
+    const auto shapes = shapes_of(text(R"({"type": "string", "pattern": ")", pattern, "\"}"));
+    EXPECT_TRUE(accepts(shapes, text('"', good, '"'))) << pattern;
+    EXPECT_FALSE(accepts(shapes, text('"', bad, '"'))) << pattern;
+  }
+  for (const auto& [pattern, why] : {std::pair(R"(\\p{Script=Greek})", "asks for the property Script=Greek"),
+                                     std::pair(R"(\\p{Alphabetic})", "asks for the property Alphabetic"),
+                                     std::pair("(?i:a)", "sets flags")}) {
+    const std::string error = error_of([&] { shapes_of(text(R"({"type": "string", "pattern": ")", pattern, "\"}")); });
+    EXPECT_NE(error.find(why), std::string::npos) << error;
+    EXPECT_NE(error.find("needs: "), std::string::npos) << error;
+  }
+}
+
 // Of what a schema asks for only the size is told, whatever it is.
 TEST(JsonSchema, LargeMinimaCostNothing) {
   for (

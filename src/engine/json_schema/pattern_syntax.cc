@@ -31,38 +31,52 @@ const CharRanges kSpaceChars = {{0x9, 0xd},
                                 {0xfeff, 0xfeff}};
 const CharRanges kLineEnds = {{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 
-/// The names of general categories that \p{...} may give, and the letters with which these categories begin.
+/// The names of general categories that \p{...} may give: the letters with which these categories begin, and in words.
+/// Source: ECMA-262, "Value aliases and canonical values for the Unicode property General_Category".
 struct Property {
-  const char* name;
   const char* category;
+  const char* name;
 };
-constexpr Property kProperties[] = {{"L", "L"},
-                                    {"Letter", "L"},
-                                    {"Lu", "Lu"},
-                                    {"Uppercase_Letter", "Lu"},
-                                    {"Ll", "Ll"},
-                                    {"Lowercase_Letter", "Ll"},
-                                    {"Lt", "Lt"},
-                                    {"Lm", "Lm"},
-                                    {"Lo", "Lo"},
-                                    {"M", "M"},
-                                    {"Mark", "M"},
-                                    {"Mn", "Mn"},
-                                    {"Mc", "Mc"},
-                                    {"N", "N"},
-                                    {"Number", "N"},
-                                    {"Nd", "Nd"},
-                                    {"Decimal_Number", "Nd"},
-                                    {"digit", "Nd"},
-                                    {"Nl", "Nl"},
-                                    {"No", "No"},
-                                    {"P", "P"},
-                                    {"Punctuation", "P"},
-                                    {"S", "S"},
-                                    {"Symbol", "S"},
-                                    {"Z", "Z"},
-                                    {"Separator", "Z"},
-                                    {"Zs", "Zs"}};
+constexpr Property kProperties[] = {{"L", "Letter"},
+                                    {"Lu", "Uppercase_Letter"},
+                                    {"Ll", "Lowercase_Letter"},
+                                    {"Lt", "Titlecase_Letter"},
+                                    {"Lm", "Modifier_Letter"},
+                                    {"Lo", "Other_Letter"},
+                                    {"M", "Mark"},
+                                    {"M", "Combining_Mark"},
+                                    {"Mn", "Nonspacing_Mark"},
+                                    {"Mc", "Spacing_Mark"},
+                                    {"Me", "Enclosing_Mark"},
+                                    {"N", "Number"},
+                                    {"Nd", "Decimal_Number"},
+                                    {"Nd", "digit"},
+                                    {"Nl", "Letter_Number"},
+                                    {"No", "Other_Number"},
+                                    {"P", "Punctuation"},
+                                    {"P", "punct"},
+                                    {"Pc", "Connector_Punctuation"},
+                                    {"Pd", "Dash_Punctuation"},
+                                    {"Ps", "Open_Punctuation"},
+                                    {"Pe", "Close_Punctuation"},
+                                    {"Pi", "Initial_Punctuation"},
+                                    {"Pf", "Final_Punctuation"},
+                                    {"Po", "Other_Punctuation"},
+                                    {"S", "Symbol"},
+                                    {"Sm", "Math_Symbol"},
+                                    {"Sc", "Currency_Symbol"},
+                                    {"Sk", "Modifier_Symbol"},
+                                    {"So", "Other_Symbol"},
+                                    {"Z", "Separator"},
+                                    {"Zs", "Space_Separator"},
+                                    {"Zl", "Line_Separator"},
+                                    {"Zp", "Paragraph_Separator"},
+                                    {"C", "Other"},
+                                    {"Cc", "Control"},
+                                    {"Cc", "cntrl"},
+                                    {"Cf", "Format"},
+                                    {"Co", "Private_Use"},
+                                    {"Cn", "Unassigned"}};
 
 CharRanges chars_of_category(std::string_view category) {
   CharRanges out;
@@ -202,7 +216,9 @@ class PatternParser {
       while (!take('>')) any();
       return;
     }
-    refuse("looks around, or sets flags");
+    refuse("looks around, or sets flags",
+           "(...), (?:...) or (?<name>...): no lookaround, no flags as in (?i:...)",
+           "write both cases of a letter: [aA]");
   }
 
   CharRanges char_class() {
@@ -300,11 +316,13 @@ class PatternParser {
     for (const char* prefix : {"General_Category=", "gc="})
       if (name.starts_with(prefix)) name.erase(0, std::string_view(prefix).size());
     for (const Property& p : kProperties)
-      if (name == p.name) {
+      if (name == p.name || name == p.category) {
         const CharRanges chars = chars_of_category(p.category);
         return negative ? opposite_of(chars) : chars;
       }
-    refuse(text("asks for the property ", name));
+    refuse(text("asks for the property ", name),
+           "\\p{...} of a general category, as \\p{L} or \\p{Lowercase_Letter}; no scripts, no binary properties",
+           "write the characters as ranges: [a-z\\u0370-\\u03ff]");
   }
 
   const std::string &where_, &pattern_;

@@ -33,7 +33,7 @@ class ShapeBuilder {
     for (size_t v = 0; v < demands_.size(); ++v) split(static_cast<ValueId>(v));
     find_existing();
     if (!exists_[static_cast<size_t>(out_.root)])
-      fail({.what = "the schema allows no value",
+      fail({.what = text(places_without_value(), " allows no value"),
             .needs = "a schema of which some document is valid",
             .hint = "look for required properties that contain themselves, or demands that contradict each other"});
     for (std::vector<int32_t>& shapes : out_.of_value)
@@ -321,6 +321,30 @@ class ShapeBuilder {
   }
   static ValueId item(const Shape& s, int64_t i) {
     return i < std::ssize(s.prefix) ? s.prefix[static_cast<size_t>(i)] : s.rest;
+  }
+
+  /// Where the schema, followed from its root to what all of its ways need, asks for a value that does not exist.
+  std::string places_without_value() const {
+    ValueId v = out_.root;
+    for (std::set<ValueId> seen; seen.insert(v).second;) {
+      std::set<ValueId> needed;
+      for (int32_t s : out_.of_value[static_cast<size_t>(v)])
+        needed.insert(lacking(out_.shapes[static_cast<size_t>(s)]));
+      if (needed.size() == 1 && *needed.begin() != kNoValue) v = *needed.begin();
+    }
+    std::set<std::string> places;
+    for (const Literal& l : demands_[static_cast<size_t>(v)])
+      if (l.node != never().node) places.insert(node(l.node).where);
+    return join(std::vector<std::string>(places.begin(), places.end()), " and ");
+  }
+  /// A value that does not exist and without which the shape is impossible; kNoValue: it is for another reason.
+  ValueId lacking(const Shape& s) const {
+    if (s.kind == Shape::Kind::array)
+      for (int64_t i = 0; i < s.least && i <= std::ssize(s.prefix); ++i)
+        if (!exists(item(s, i))) return item(s, i);
+    for (const Shape::Name& n : s.names)
+      if (n.required && !exists(n.value)) return n.value;
+    return kNoValue;
   }
 
   bool exists(ValueId v) const { return v != kNoValue && exists_[static_cast<size_t>(v)]; }
