@@ -309,6 +309,21 @@ TEST_F(Generate, ADocumentThatHasNoRoomIsRefused) {
   }
 }
 
+// Whether a document fits is judged by the tokens that its texts take, not by their bytes.
+TEST_F(Generate, ALongTextFitsIntoFewTokens) {
+  TempFolder folder;
+  const std::string file = (folder_.path() / "schema.json").string();
+  for (const char* schema :
+       {R"({"type": "string", "minLength": 150})", R"({"type": "string", "pattern": "^[a-z ]{150}$"})"}) {
+    write_file(file, schema);
+    for (const char* temperature : {"0", "1.5"}) {
+      const CommandRun r = run(kExample, {"--json-schema", file, "--temperature", temperature}, "60");
+      EXPECT_EQ(r.json.at("stopped_by"), "complete");
+      EXPECT_GE(parse_json(r.json.at("text").get<std::string>(), "the text").get<std::string>().size(), 150U);
+    }
+  }
+}
+
 // What a command reads, and what it writes elsewhere, it does not write over.
 TEST_F(Generate, ResultsHaveAFileOfTheirOwn) {
   const std::string prompt = (folder_.path() / "text.txt").string(), link = (folder_.path() / "link").string();
@@ -330,6 +345,27 @@ TEST_F(Generate, ResultsHaveAFileOfTheirOwn) {
       std::string::npos);
   EXPECT_EQ(read_file(prompt), "Once upon a time");
   EXPECT_FALSE(fs::exists(both));
+}
+
+// Nor do results replace what the model is read from; beside it they may lie, also those of an earlier run.
+TEST_F(Generate, ResultsReplaceNoFileOfTheModel) {
+  const fs::path model = folder_.path() / "model", link = folder_.path() / "link";
+  fs::copy(kExample, model);
+  fs::create_symlink(model / "tokenizer.json", link);
+  auto notes = [&](const fs::path& given, const fs::path& result, int status) {
+    std::ostringstream out, said;
+    std::istringstream in(R"({"text": "Once"})");
+    EXPECT_EQ(run_app({"tokenize", given.string(), "--json", result.string()}, command_table(), in, out, said), status)
+        << said.str();
+    return said.str();
+  };
+  for (const fs::path& result : {model / "config.json", model / "model.safetensors", model / "tokenizer.json", link})
+    for (const fs::path& given : {model, model / "config.json"}) {
+      const std::string before = read_file(result);
+      EXPECT_NE(notes(given, result, 1).find(text("--json ", result.string(), " would replace ")), std::string::npos);
+      EXPECT_EQ(read_file(result), before);
+    }
+  for (int run = 0; run < 2; ++run) notes(model, model / "result.json", 0);
 }
 
 // A document that is cut off is written, and an error: who reads the status alone must not take it for one.
@@ -376,27 +412,6 @@ TEST_F(Generate, BiasesDecide) {
   const int32_t first = run_command(words, folder).json.at("ids").at(0);
   EXPECT_NE(biased(text(first, "=-inf")).front(), first);
   EXPECT_EQ(biased("7=1e6"), std::vector<int32_t>(5, 7));
-// Nor do results replace what the model is read from; beside it they may lie, also those of an earlier run.
-TEST_F(Generate, ResultsReplaceNoFileOfTheModel) {
-  const fs::path model = folder_.path() / "model", link = folder_.path() / "link";
-  fs::copy(kExample, model);
-  fs::create_symlink(model / "tokenizer.json", link);
-  auto notes = [&](const fs::path& given, const fs::path& result, int status) {
-    std::ostringstream out, said;
-    std::istringstream in(R"({"text": "Once"})");
-    EXPECT_EQ(run_app({"tokenize", given.string(), "--json", result.string()}, command_table(), in, out, said), status)
-        << said.str();
-    return said.str();
-  };
-  for (const fs::path& result : {model / "config.json", model / "model.safetensors", model / "tokenizer.json", link})
-    for (const fs::path& given : {model, model / "config.json"}) {
-      const std::string before = read_file(result);
-      EXPECT_NE(notes(given, result, 1).find(text("--json ", result.string(), " would replace ")), std::string::npos);
-      EXPECT_EQ(read_file(result), before);
-    }
-  for (int run = 0; run < 2; ++run) notes(model, model / "result.json", 0);
-}
-
   std::vector<std::string> beyond = words;
   beyond.insert(beyond.end(), {"--logit-bias", "99999=1"});
   EXPECT_NE(run_command(beyond, folder_, 1).notes.find("--logit-bias is given the id 99999"), std::string::npos);

@@ -280,6 +280,17 @@ TEST(JsonSchema, LargeMinimaCostNothing) {
   EXPECT_TRUE(accepts(shapes_of(R"({"type": "string", "pattern": "^((((){1000}){1000}){1000}){1000}a$"})"), "\"a\""));
 }
 
+// Texts of a length or a pattern take long tokens: 14 characters are three of them, and two quotes.
+TEST(JsonSchema, TheShortestTextHasFewTokens) {
+  TokenMasks masks(small_vocabulary());
+  LongTokens long_tokens(masks.trie(), masks.all_bytes());
+  for (const char* schema :
+       {R"({"type": "string", "minLength": 14})", R"({"type": "string", "pattern": "^[a-c]{14}$"})"}) {
+    const Automaton begin(shapes_of(schema));
+    EXPECT_EQ(masks.fewest_tokens(*completion_of(begin, 16, &long_tokens))->size(), 5U) << schema;
+  }
+}
+
 // Each limit that docs/generation.md names, with the place, the rule and a way on.
 TEST(JsonSchema, LimitsAreNamed) {
   std::string nested = "true", choices, values;
@@ -324,6 +335,7 @@ TEST(JsonSchema, MasksAllowWhatTheAutomatonTakes) {
   for (const char* schema : kSchemas) {
     const auto shapes = shapes_of(schema);
     TokenMasks fresh(small_vocabulary());
+    LongTokens long_tokens(fresh.trie(), fresh.all_bytes());
     for (int document = 0; document < 30; ++document) {
       Automaton a(shapes);
       for (int step = 0; step < 25 && a.can_go_on(); ++step, ++places) {
@@ -340,6 +352,12 @@ TEST(JsonSchema, MasksAllowWhatTheAutomatonTakes) {
         Automaton end = a;
         ASSERT_TRUE(end.take(*rest) && end.is_complete()) << schema << ": " << *rest;
         if (step == 0) EXPECT_EQ(std::ssize(*rest), shapes->least_bytes[static_cast<size_t>(shapes->root)]) << schema;
+        // Long tokens make it other, but no longer.
+        const std::optional<std::string> of_long_tokens = completion_of(a, std::ssize(*rest), &long_tokens);
+        ASSERT_TRUE(of_long_tokens) << schema << ": " << *rest;
+        end = a;
+        ASSERT_TRUE(end.take(*of_long_tokens) && end.is_complete()) << schema << ": " << *of_long_tokens;
+        ASSERT_EQ(of_long_tokens->size(), rest->size()) << *rest << ", " << *of_long_tokens;
         // It is the shortest: no byte leads nearer to the end than by one.
         for (int32_t id : step % 4 == 1 ? allowed : std::vector<int32_t>()) {
           Automaton next = a;

@@ -33,7 +33,8 @@ std::string end_of_escape(StringReader::Stage stage, unsigned char character) {
 /// Goes on from one of the places. A text that is too long is given up.
 class Completer {
  public:
-  Completer(const Automaton& a, int64_t most) : a_(a), shapes_(a.shapes()), most_(most) {}
+  Completer(const Automaton& a, int64_t most, LongTokens* tokens)
+      : a_(a), shapes_(a.shapes()), most_(most), tokens_(tokens) {}
 
   std::optional<std::string> all(int32_t top) {
     for (int32_t at = top; at != Automaton::kEnd && goes_on();) {
@@ -83,11 +84,21 @@ class Completer {
       state = d.step(state, best->second);
       ++count;
     }
-    const std::string rest = shortest(s.dfa, state);
-    out_ += escaped(rest);
-    for (char c : rest) count += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-    if (has_room(s.least - count))  // only texts without a pattern count so
-      out_.append(static_cast<size_t>(std::max<int64_t>(s.least - count, 0)), 'a');
+    auto write = [&](std::string_view piece) {
+      out_ += escaped(piece);
+      for (char c : piece) {
+        state = d.step(state, static_cast<unsigned char>(c));
+        count += (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+      }
+    };
+    if (tokens_)
+      for (std::string_view piece; !(piece = tokens_->on_shortest_way(shapes_, s.dfa, state)).empty();) write(piece);
+    write(shortest(s.dfa, state));
+    if (!has_room(s.least - count)) return;  // only texts without a pattern count so
+    while (count < s.least) {
+      const std::string_view word = tokens_ ? tokens_->word(s.least - count) : "";
+      write(word.empty() ? "a" : word);
+    }
     out_ += '"';
   }
 
@@ -194,6 +205,7 @@ class Completer {
   const Automaton& a_;
   const Shapes& shapes_;
   int64_t most_;
+  LongTokens* tokens_;
   std::string out_;
   bool failed_ = false;
   int nesting_ = 0;
@@ -201,10 +213,10 @@ class Completer {
 
 }  // namespace
 
-std::optional<std::string> completion_of(const Automaton& place, int64_t most) {
+std::optional<std::string> completion_of(const Automaton& place, int64_t most, LongTokens* tokens) {
   std::optional<std::string> best;
   for (int32_t top : place.tops())
-    if (auto one = Completer(place, best ? std::ssize(*best) - 1 : most).all(top)) best = std::move(one);
+    if (auto one = Completer(place, best ? std::ssize(*best) - 1 : most, tokens).all(top)) best = std::move(one);
   return best;
 }
 

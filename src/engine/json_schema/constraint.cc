@@ -16,7 +16,9 @@ static std::vector<std::string> token_bytes(const Tokenizer& tokenizer, int64_t 
 }
 
 JsonConstraint::JsonConstraint(std::shared_ptr<const Shapes> shapes, const Tokenizer& tokenizer, int64_t vocab_size)
-    : place_(std::move(shapes)), masks_(token_bytes(tokenizer, vocab_size)) {
+    : place_(std::move(shapes)),
+      masks_(token_bytes(tokenizer, vocab_size)),
+      long_tokens_(masks_.trie(), masks_.all_bytes()) {
   mask_.resize(static_cast<size_t>(vocab_size + 63) / 64);
 }
 
@@ -43,7 +45,7 @@ bool JsonConstraint::is_whole(std::string_view text) const {
 
 /// Whether a document can be completed from a place with so many tokens; how is kept.
 bool JsonConstraint::find_way(const Automaton& from, int64_t tokens) {
-  const std::optional<std::string> rest = completion_of(from, tokens * masks_.longest_token());
+  const std::optional<std::string> rest = completion_of(from, tokens * masks_.longest_token(), &long_tokens_);
   std::optional<std::vector<int32_t>> way = rest ? masks_.fewest_tokens(*rest) : std::nullopt;
   if (!way || std::ssize(*way) > tokens) return false;
   std::ranges::reverse(*way);

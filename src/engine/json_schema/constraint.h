@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/generate.h"
-#include "engine/json_schema/token_masks.h"
+#include "engine/json_schema/long_tokens.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace sator::json_schema {
@@ -28,6 +28,7 @@ class JsonConstraint final : public TokenConstraint {
   TokenMasks masks_;
   std::vector<uint64_t> mask_;
   int64_t tokens_left_ = 0;
+  LongTokens long_tokens_;
   std::vector<int32_t> way_;      // tokens that complete the document, the next one last
   std::vector<int32_t> refused_;  // tokens after which those that are left would not suffice
 };

@@ -40,6 +40,8 @@ class TokenMasks {
   explicit TokenMasks(std::vector<std::string> bytes);
 
   const std::string& bytes_of(int32_t id) const { return bytes_[static_cast<size_t>(id)]; }
+  const std::vector<std::string>& all_bytes() const { return bytes_; }
+  const TokenTrie& trie() const { return trie_; }
   int64_t vocab_size() const { return std::ssize(bytes_); }
   static bool has(std::span<const uint64_t> mask, int32_t id) {
     return (mask[static_cast<size_t>(id) / 64] >> (id % 64) & 1) != 0;
