@@ -174,6 +174,7 @@ void run(const ChatArguments& a, Streams& io) {
       io.out << "\n" << std::flush;
       say_lookup(answer.done, io);
       if (answer.done.reason == StopReason::context_full) io.notes << "the context is full: /reset begins anew\n";
+      say_if_short(options, answer.done, answer.prompt_tokens, answer.done.decode_steps + 1, io);
       if (!answer.is_whole) {
         const Reason cut = document_is_cut(answer.done.decode_steps + 1);
         if (lines.are_typed())

@@ -100,6 +100,7 @@ void run(const GenerateArguments& a, Streams& io) {
     io.out << "\n" << logprob_table("token", done.logprobs, tokenizer);
   }
   if (done.reason == StopReason::context_full) io.notes << "the context window is full\n";
+  say_if_short(options, done, std::ssize(prompt), std::ssize(made.ids), io);
   if (!made.is_whole) io.shortfall = document_is_cut(std::ssize(made.ids));
 }
 

@@ -143,6 +143,14 @@ void say_lookup(const Generated& done, Streams& io) {
            << done.decode_steps << " tokens in " << done.runs << " runs of the model\n";
 }
 
+void say_if_short(const GenerateOptions& options, const Generated& done, int64_t prompt_tokens, int64_t tokens,
+                  Streams& io) {
+  const int64_t least = options.sampling.least_tokens(prompt_tokens);
+  if (!options.constraint || done.reason != StopReason::complete || tokens >= least) return;
+  io.notes << "note: the JSON document ends after " << tokens << (tokens == 1 ? " token" : " tokens")
+           << ", before the minimum of " << least << ": nothing more may follow in it\n";
+}
+
 Reason document_is_cut(int64_t tokens) {
   return {.what = text("the JSON document is not complete after ", tokens, " tokens"),
           .needs = "a text that goes on to the document's end",
@@ -175,7 +183,7 @@ std::vector<Option> sampling_options(SamplingArguments& a) {
        .range = at_least(1),
        .also = {"-n", "--n-predict", "--num-predict", "--max-new-tokens", "--gen-len", "--length"}});
   add({.name = "--min-tokens N",
-       .help = "tokens before the text may end; 0 unless told",
+       .help = "tokens before the text may end, a document of --json-schema where it can go on; 0 unless told",
        .into = &a.min_tokens,
        .range = at_least(0),
        .also = {"--min-new-tokens", "--min-length"}});

@@ -42,6 +42,9 @@ std::shared_ptr<const json_schema::Shapes> schema_of(const SamplingArguments& a,
 void follow_schema(GenerateOptions& options, const std::shared_ptr<const json_schema::Shapes>& shapes,
                    const Tokenizer& tokenizer, const llm::OpenModel& model);
 
+/// Says that a document has fewer tokens than were asked for, if it has.
+void say_if_short(const GenerateOptions& options, const Generated& done, int64_t prompt_tokens, int64_t tokens,
+                  Streams& io);
 /// Why a text is no document of its schema.
 Reason document_is_cut(int64_t tokens);
 /// As results write it: "stop_token", "stop_string", "max_tokens", "context_full", "interrupt", "complete".

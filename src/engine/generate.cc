@@ -29,15 +29,17 @@ bool has(std::span<const int32_t> ids, int32_t id) { return std::ranges::find(id
 /// Draws of the tokens that may follow: those that the constraint allows, and those that end a text which is complete.
 class ConstrainedText {
  public:
-  ConstrainedText(TokenConstraint& constraint, std::span<const int32_t> stops, int64_t tokens)
-      : constraint_(constraint), stops_(stops) {
-    constraint_.restart(tokens);
+  ConstrainedText(TokenConstraint& constraint, std::span<const int32_t> stops, int64_t tokens, int64_t least)
+      : constraint_(constraint), stops_(stops), missing_(least) {
+    constraint_.restart(tokens, least);
   }
   int32_t next(FunctionRef<int32_t(std::span<const uint64_t> allowed)> draw) {
     for (;;)
-      if (const int32_t id = draw(allowed()); has(stops_, id) || constraint_.take(id)) return id;
+      if (const int32_t id = draw(allowed()); has(stops_, id) || constraint_.take(id)) return --missing_, id;
   }
-  bool is_over() const { return constraint_.is_complete() && (stops_.empty() || !constraint_.can_go_on()); }
+  bool is_over() const {
+    return constraint_.is_complete() && ((stops_.empty() && missing_ <= 0) || !constraint_.can_go_on());
+  }
 
  private:
   std::span<const uint64_t> allowed() {
@@ -53,6 +55,7 @@ class ConstrainedText {
 
   TokenConstraint& constraint_;
   std::span<const int32_t> stops_;
+  int64_t missing_;  // tokens before the text may end
   std::vector<uint64_t> mask_;
 };
 
@@ -83,7 +86,10 @@ Generated generate(Session& session, std::span<const int32_t> prompt, const Gene
   std::optional<ConstrainedText> constrained;
   const int64_t room = session.limits().context_window - begin - std::ssize(prompt) + 1;
   if (options.constraint && room > 0)  // without room the prompt is refused
-    constrained.emplace(*options.constraint, options.stop_ids, std::min(options.max_tokens, room));
+    constrained.emplace(*options.constraint,
+                        options.stop_ids,
+                        std::min(options.max_tokens, room),
+                        options.sampling.least_tokens(static_cast<int64_t>(begun)));
   std::span<const float> logits = timed(done.prefill_s, [&]() -> std::span<const float> {
     if (!options.prompt_logprobs) return session.append(prompt);
     return kept = read_with_logprobs(session, prompt, *options.prompt_logprobs, done.prompt_logprobs);

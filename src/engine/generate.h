@@ -11,11 +11,11 @@ namespace sator {
 class TokenConstraint {
  public:
   virtual ~TokenConstraint() = default;
-  /// Begins a text of so many tokens at most. Errors: no text has so few.
-  virtual void restart(int64_t tokens) = 0;
+  /// Begins a text of at most so many tokens, and of at least `least` where it can go on as long. Errors: no text has so few.
+  virtual void restart(int64_t tokens, int64_t least) = 0;
   /// A bit for each token that may follow; until the next call.
   virtual std::span<const uint64_t> allowed() = 0;
-  /// Goes on with an allowed token. False where the text could not be ended in time: the token is allowed no longer.
+  /// Goes on with an allowed token. False where the text could not be ended in time, or would end too early: the token is allowed no longer.
   virtual bool take(int32_t id) = 0;
   /// Whether the text may end here, and whether it may go on.
   virtual bool is_complete() const = 0;

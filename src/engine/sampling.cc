@@ -168,7 +168,8 @@ std::span<const float> Sampler::changed(std::span<const float> logits, std::span
   if (params_.no_repeat_ngram_size > 0)
     forbid_repeated(changed_, sequence, static_cast<size_t>(params_.no_repeat_ngram_size));
   for (const std::vector<int32_t>& word : params_.bad_words) bias_completion(changed_, sequence, word, -INFINITY);
-  if (std::ssize(sequence) < std::max(params_.min_length, static_cast<int64_t>(prompt) + params_.min_new_tokens))
+  const auto read = static_cast<int64_t>(prompt);
+  if (std::ssize(sequence) - read < params_.least_tokens(read))
     for (int32_t id : params_.ends)
       if (id >= 0 && static_cast<size_t>(id) < changed_.size()) changed_[static_cast<size_t>(id)] = -INFINITY;
   for (size_t id = 0; id < (allowed.empty() ? 0 : changed_.size()); ++id)

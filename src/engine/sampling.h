@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -59,6 +60,8 @@ struct SamplingParams {
            presence_penalty != 0 || !logit_bias.empty() || !sequence_bias.empty() || !bad_words.empty() ||
            ((min_new_tokens > 0 || min_length > 0) && !ends.empty());
   }
+  /// Tokens before which a text may not end, behind a prompt of so many.
+  int64_t least_tokens(int64_t prompt) const { return std::max(min_length - prompt, min_new_tokens); }
 };
 
 /// A token that may be drawn, with its probability.

@@ -324,6 +324,35 @@ TEST_F(Generate, ALongTextFitsIntoFewTokens) {
   }
 }
 
+// A document goes on up to the minimum as long as anything but whitespace and digits may follow; else a note says so.
+TEST_F(Generate, ADocumentGoesOnToTheMinimumOrSaysSo) {
+  const std::string file = (folder_.path() / "schema.json").string();
+  int64_t shortest = 30;
+  for (const auto& [schema, goes_on] :
+       {std::pair(R"({"type": "array", "items": {"type": "integer", "maximum": 99, "minimum": 0}})", true),
+        std::pair(R"({"type": "string"})", true),
+        std::pair(R"({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
+                      "additionalProperties": false})",
+                  true),
+        std::pair(R"({"type": "object", "additionalProperties": {"type": "boolean"}})", true),
+        std::pair(R"({"const": {"a": 1}})", false),
+        std::pair(R"({"type": "number"})", false)}) {
+    write_file(file, schema);
+    for (const char* temperature : {"0", "1.5"})
+      for (const char* tokens : {"60", "30"}) {
+        const CommandRun r =
+            run(kExample, {"--json-schema", file, "--min-tokens", "30", "--temperature", temperature}, tokens);
+        const int64_t made = std::ssize(r.json.at("ids"));
+        EXPECT_NO_THROW(parse_json(r.json.at("text").get<std::string>(), "the text"));
+        if (goes_on) EXPECT_GE(made, 30) << schema << r.json.at("text");
+        const std::string note = text("the JSON document ends after ", made, made == 1 ? " token," : " tokens,");
+        EXPECT_EQ(r.notes.find(note) != std::string::npos, made < 30) << schema << r.notes;
+        shortest = std::min(shortest, made);
+      }
+  }
+  EXPECT_LT(shortest, 6);
+}
+
 // What a command reads, and what it writes elsewhere, it does not write over.
 TEST_F(Generate, ResultsHaveAFileOfTheirOwn) {
   const std::string prompt = (folder_.path() / "text.txt").string(), link = (folder_.path() / "link").string();

@@ -1,6 +1,7 @@
 #include "engine/json_schema/constraint.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "engine/json_schema/completion.h"
@@ -22,10 +23,28 @@ JsonConstraint::JsonConstraint(std::shared_ptr<const Shapes> shapes, const Token
   mask_.resize(static_cast<size_t>(vocab_size + 63) / 64);
 }
 
-void JsonConstraint::restart(int64_t tokens) {
+/// Whether what may follow adds nothing to a document: its end, whitespace, or further digits of a number.
+static bool is_spent(const Automaton& place) {
+  auto reads_number = [](const Automaton& a) {
+    return std::ranges::any_of(a.tops(), [&](int32_t top) {
+      return top != Automaton::kEnd && a.frame(top).kind == Automaton::Frame::Kind::number;
+    });
+  };
+  for (int byte = 0; byte < 256; ++byte) {
+    const char c = static_cast<char>(byte);
+    Automaton next = place;
+    if (c == ' ' || c == '\t' || c == '\n' || !next.take({&c, 1})) continue;
+    const bool ends = next.is_complete() && !next.can_go_on();
+    if (!ends && !(reads_number(place) && reads_number(next))) return false;
+  }
+  return true;
+}
+
+void JsonConstraint::restart(int64_t tokens, int64_t least) {
   place_.restart();
-  refused_.clear();
-  tokens_left_ = tokens;
+  refused_.clear(), early_.clear();
+  may_end_ = false;
+  tokens_left_ = tokens, missing_ = least;
   if (find_way(place_, tokens)) return;
   const Shapes& shapes = place_.shapes();
   fail({.what = text("the JSON document of the schema that has the fewest bytes, ",
@@ -36,6 +55,8 @@ void JsonConstraint::restart(int64_t tokens) {
         .needs = "as many tokens as that document takes, of a tokenizer that has all of its characters",
         .hint = "allow more tokens (--max-tokens, the model's context), or a shorter document (minLength, minItems)"});
 }
+
+bool JsonConstraint::can_go_on() const { return missing_ > 0 ? !is_spent(place_) : place_.can_go_on(); }
 
 bool JsonConstraint::is_whole(std::string_view text) const {
   Automaton a = place_;
@@ -53,15 +74,28 @@ bool JsonConstraint::find_way(const Automaton& from, int64_t tokens) {
   return true;
 }
 
-std::span<const uint64_t> JsonConstraint::allowed() {
+bool JsonConstraint::has_one_way() const {
   constexpr int64_t kMostRefused = 16;  // a model that will not end is not asked again
-  if (std::ssize(way_) == tokens_left_ || std::ssize(refused_) == kMostRefused) {
+  return std::ssize(way_) == tokens_left_ || std::ssize(refused_) == kMostRefused;
+}
+
+std::span<const uint64_t> JsonConstraint::allowed() {
+  constexpr int64_t kMostEarly = 64;  // nor one that only ends
+  if (has_one_way()) {
     std::ranges::fill(mask_, 0);
     if (!way_.empty()) mask_[static_cast<size_t>(way_.back()) / 64] |= uint64_t{1} << (way_.back() % 64);
     return mask_;
   }
   std::ranges::copy(masks_.of(place_), mask_.begin());
-  for (int32_t id : refused_) mask_[static_cast<size_t>(id) / 64] &= ~(uint64_t{1} << (id % 64));
+  auto leave_out = [&](const std::vector<int32_t>& ids) {
+    for (int32_t id : ids) mask_[static_cast<size_t>(id) / 64] &= ~(uint64_t{1} << (id % 64));
+  };
+  leave_out(refused_);
+  leave_out(early_);
+  if (std::ssize(early_) == kMostEarly || std::ranges::all_of(mask_, [](uint64_t bits) { return bits == 0; })) {
+    may_end_ = true;
+    for (int32_t id : std::exchange(early_, {})) mask_[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
+  }
   return mask_;
 }
 
@@ -69,6 +103,10 @@ bool JsonConstraint::take(int32_t id) {
   Automaton next = place_;
   if (!next.take(masks_.bytes_of(id)))
     internal_error(text("token ", id, " was allowed and does not go on with the document"));
+  if (missing_ > 1 && !may_end_ && !has_one_way() && is_spent(next) && !is_spent(place_)) {
+    early_.push_back(id);
+    return false;
+  }
   if (!way_.empty() && way_.back() == id) {
     way_.pop_back();
   } else if (!find_way(next, tokens_left_ - 1)) {
@@ -76,8 +114,9 @@ bool JsonConstraint::take(int32_t id) {
     return false;
   }
   place_ = std::move(next);
-  --tokens_left_;
-  refused_.clear();
+  --tokens_left_, --missing_;
+  refused_.clear(), early_.clear();
+  may_end_ = false;
   return true;
 }
 
