@@ -44,6 +44,12 @@ BlockHandle partial_block(const Schedule& s, const BlockHandle& product) {
   return nullptr;
 }
 
+/// So many columns, where the operand has whole words of them; else 1.
+int64_t whole_columns(const Schedule& s, const BlockHandle& operand, int64_t whole) {
+  const auto columns = as_int(s.get(operand).iter_vars[1]->dom->extent);
+  return columns && whole > kDot && *columns % whole == 0 ? whole : 1;
+}
+
 }  // namespace
 
 MaybeReason schedule_integer_product(Schedule& s, const target::CpuLevel& level) {
@@ -71,6 +77,7 @@ MaybeReason schedule_integer_product(Schedule& s, const target::CpuLevel& level)
   // As many codes as fill whole words: then shifts and words of each four are constants.
   const int64_t whole = bits > 0 && bits < 8 ? 32 / std::gcd(bits, int64_t{32}) : 1;
   if (few_rows && !plan.every_second && *depth % whole == 0) plan.k_unroll = whole;
+  if (plan.operand) plan.k_whole = whole_columns(s, plan.operand, whole);
   try {
     schedule_product_tiles(s, plan, level);
   } catch (const Error& e) {

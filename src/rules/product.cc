@@ -79,7 +79,8 @@ constexpr int64_t kDepthOfPart = 2048;
 constexpr int64_t kTilesInDeepBlock = 16;
 
 /// The operand's panels [columns / 32][k / group][32][group] are made where they are used, as packed weights lie.
-void make_panel_wise(Schedule& s, const BlockHandle& operand, int64_t group, const Loop& at) {
+///   whole   codes that fill whole words, a multiple of the group; 1: they are made one by one
+void make_panel_wise(Schedule& s, const BlockHandle& operand, int64_t group, int64_t whole, const Loop& at) {
   auto panel = [&](const std::vector<VarRef>& i) {
     std::vector<Expr> index = {floordiv(i[0], kPanel), floordiv(i[1], group), floormod(i[0], kPanel)};
     if (group > 1) index.push_back(floormod(i[1], group));
@@ -94,6 +95,13 @@ void make_panel_wise(Schedule& s, const BlockHandle& operand, int64_t group, con
   std::vector<Loop> columns = schedule::split(s, column, Factors{std::nullopt, factor(column, kPanel)});
   if (group == 1) {
     reorder(s, std::vector<Loop>{columns[0], k, columns[1]});
+    vectorize(s, columns[1]);
+    return;
+  }
+  if (whole > 1) {  // LowerDotProducts takes those of a group out of words together
+    std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, whole / group), factor(k, group)});
+    reorder(s, std::vector<Loop>{columns[0], ks[0], ks[1], columns[1], ks[2]});
+    unroll(s, ks[1]);
     vectorize(s, columns[1]);
     return;
   }
@@ -341,7 +349,7 @@ void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::
   Loop outer = !in_blocks ? js[0] : one_group ? is[0] : fuse(s, std::vector<Loop>{js[0], is[0]});
   reverse_compute_at(s, last, is[1], true);
   Loop partial_k = plan.partial ? tile_partial(s, plan, 0, vector, ks.outer.front()) : nullptr;
-  if (operand) make_panel_wise(s, operand, plan.k_group, js[0]);
+  if (operand) make_panel_wise(s, operand, plan.k_group, plan.k_whole, js[0]);
   if (plan.left) make_rows(s, plan.left, vector, is[1]);
   // Kinds first: a decomposed reduction is no reduction block any more; its init takes the loops' kinds over.
   unroll(s, is[2]);

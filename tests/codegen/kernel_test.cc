@@ -41,6 +41,30 @@ tir::PrimFuncRef dots(int64_t groups, int lanes, DType da, DType db, int size = 
   return prim_func({a, b, c}, tir::for_loop(g, int_imm(groups / lanes, i64), tir::store(c, sum, {ramp(first, lanes)})));
 }
 
+TEST(Lookup16, ChoosesBytesAtEveryLevel) {
+  constexpr int64_t kBytes = 3 * 256;
+  for (const target::CpuLevel* level : target::host_levels())
+    for (int lanes : {1, 4, 12, 16, 24, 48, 64, 96, 128, 192}) {
+      BufferRef index = make_buffer("index", shape({kBytes}), u8), out = make_buffer("out", shape({kBytes}), u8);
+      VarRef g = make_var("g", i64);
+      const Expr first = Expr(g) * lanes;
+      const Expr at = lanes == 1 ? first : Expr(make<Ramp>(first, int_imm(1, i64), int{lanes}));
+      std::vector<Expr> args = {load(index, {at})};
+      for (uint32_t word : {0x81020304u, 0x05060708u, 0x090a0bffu, 0x0d0e0f00u}) {
+        const Expr w = int_imm(word, u32);
+        args.push_back(lanes == 1 ? w : Expr(make<Broadcast>(w, int{lanes})));
+      }
+      const tir::Stmt body = tir::store(out, call_builtin("tir.lookup16", args), {at});
+      const tir::PrimFuncRef f = prim_func({index, out}, tir::for_loop(g, int_imm(kBytes / lanes, i64), body));
+      Data<uint8_t> in(kBytes), result(kBytes);
+      for (size_t i = 0; i < kBytes; ++i) in[i] = static_cast<uint8_t>(i);  // the upper four bits too
+      ASSERT_EQ(run_kernel(f, *level, {in.raw(), result.raw()}), 0);
+      const uint8_t table[] = {4, 3, 2, 0x81, 8, 7, 6, 5, 0xff, 0x0b, 0x0a, 9, 0, 0x0f, 0x0e, 0x0d};
+      for (size_t i = 0; i < kBytes; ++i)
+        ASSERT_EQ(result[i], table[i % 16]) << level->name << " " << lanes << " " << i;
+    }
+}
+
 TEST(Dot4, IsExactForAllValuesAtEveryLevel) {
   constexpr int64_t kGroups = 65536 / 4 + 96;
   std::mt19937 random(7);

@@ -36,8 +36,14 @@ llvm::Constant* repeated(Emit& e, const Table& table, int lanes) {
 /// Of as many lanes as one register has, at most; every one of its parts of 16 bytes has the table.
 llvm::Value* of_one_register(Emit& e, const Table& table, llvm::Value* index, int lanes) {
   llvm::Value* bytes = repeated(e, table, lanes);
-  if (!e.level.triple.starts_with("x86_64"))
+  if (e.level.triple.starts_with("aarch64"))
     return e.b.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_tbl1, {index->getType()}, {bytes, index});
+  if (!e.level.triple.starts_with("x86_64")) {
+    llvm::Value* out = llvm::PoisonValue::get(index->getType());
+    for (uint64_t l = 0; l < static_cast<uint64_t>(lanes); ++l)
+      out = e.b.CreateInsertElement(out, e.b.CreateExtractElement(bytes, e.b.CreateExtractElement(index, l)), l);
+    return out;
+  }
   const llvm::Intrinsic::ID id = lanes == 64   ? llvm::Intrinsic::x86_avx512_pshuf_b_512
                                  : lanes == 32 ? llvm::Intrinsic::x86_avx2_pshuf_b
                                                : llvm::Intrinsic::x86_ssse3_pshuf_b_128;

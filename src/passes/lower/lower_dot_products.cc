@@ -5,6 +5,8 @@
 //   for k in 0..4: ... int32(uint8(W >> (s + 8 * k) & m))     =>   ... reinterpret("uint8x4", W >> s & m * 0x01010101)
 //   for k in 0..4: ... int32(uint8(W >> (s + b * k) & 2^b-1)) =>   the same, after the codes of b bits are moved apart
 // Codes may go on in the next word: its lowest bits stand above the first word's highest then.
+// They may be stored side by side, as a panel of an operand is:
+//   for k in 0..4: B[b + k] = uint8(W >> (s + b * k) & 2^b-1) =>   B[ramp(b, 1, 4)] = ...
 // The innermost loop of two over products of bfloat16 becomes one dot2 where its schedule says that the order in which a pair is
 // summed does not matter: floats round.
 //   for k in 0..2: C[x] = C[x] + float32(A[a + k]) * float32(B[b + k])  =>  C[x] = dot2(C[x], A[ramp(a, 1, 2)], B[ramp(b, 1, 2)])
@@ -245,6 +247,20 @@ class ByteTaker {
   std::map<VarRef, Ref<const For>> loops_;
 };
 
+/// Four bytes out of words that the iterations store side by side; null if they do something else.
+Stmt stored_together(const BufferStore& s, const For& loop, ByteTaker& taker) {
+  if (s.buffer->dtype != u8 || s.indices.empty()) return nullptr;
+  for (size_t i = 0; i + 1 < s.indices.size(); ++i)
+    if (uses_var(s.indices[i], *loop.var)) return nullptr;
+  const auto at = vectorized(s.indices.back(), loop, kGroup);
+  const Ramp* ramp = at ? at->as<Ramp>() : nullptr;
+  const Expr four = ramp && is_one(ramp->stride) ? taker.bytes(s.value, loop) : nullptr;
+  if (!four) return nullptr;
+  std::vector<Expr> indices = s.indices;
+  indices.back() = *at;
+  return store(s.buffer, four, std::move(indices));
+}
+
 }  // namespace
 
 PrimFuncRef lower_dot_products(const PrimFuncRef& func, const LowerOptions&) {
@@ -252,6 +268,7 @@ PrimFuncRef lower_dot_products(const PrimFuncRef& func, const LowerOptions&) {
   Stmt body = transform(func->body, [&](const For& loop) -> Stmt {
     bool plain = loop.kind == LoopKind::serial || loop.kind == LoopKind::unrolled;
     const BufferStore* s = plain ? loop.body.as<BufferStore>() : nullptr;
+    if (Stmt four = s && is_int(loop.extent, kGroup) ? stored_together(*s, loop, taker) : nullptr) return four;
     const Add* sum = s ? s->value.as<Add>() : nullptr;
     const DotProduct* dot = sum ? dot_product_of(loop, s->buffer->dtype) : nullptr;
     if (!dot) return ref(loop);
