@@ -288,8 +288,7 @@ ModelConfig part_of(const ModelConfig& config, int64_t chips) {
 }
 
 DType cache_dtype_of(const ModelConfig& config, const Scheme& scheme, const ProgramOptions& options) {
-  const bool exact =
-      scheme.is_exact || (scheme.storage == f32 && !scheme.linear && !scheme.embedding && !scheme.stored);
+  const bool exact = scheme.is_exact || (scheme.storage == f32 && !scheme.stored);
   return options.cache_dtype.value_or(scheme.factors.value_or(exact ? f32 : config.dtype));
 }
 

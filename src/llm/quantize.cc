@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/float16.h"
+#include "llm/small_floats.h"
 
 namespace sator::llm {
 
@@ -127,9 +128,51 @@ std::vector<MatrixPart> parts_of(const IntegerFormat& f, int64_t rows, int64_t c
   return parts;
 }
 
+namespace {
+
+/// Errors: the first of these numbers that is not finite, by where the run of them begins.
+[[noreturn]] void refuse_infinite(std::span<const float> run, int64_t row, int64_t col, const IntegerFormat& format) {
+  const auto bad = std::ranges::find_if(run, [](float v) { return !std::isfinite(v); });
+  fail({.what = text("the weight at row ", row, ", column ", col + (bad - run.begin()), " is not finite"),
+        .needs = format.mlc ? text("finite weights that fit ", format.scale_dtype) : "finite weights",
+        .hint = "check the checkpoint; it may have diverged in training"});
+}
+
+/// Of each channel the power of two that brings its largest weight between 1 and 2, or to 1 where it is rounded up to 2.
+QuantizedMatrix quantize_to_floats(std::span<const float> w, int64_t rows, int64_t cols, const IntegerFormat& format,
+                                   int64_t first_row) {
+  const SmallFloat small{format.bits, format.exponent_bits};
+  const int64_t words = words_per_row(cols, format.bits);
+  Ref<Tensor> codes = Tensor::empty({rows, words}, u32);
+  std::memset(codes->data(), 0, static_cast<size_t>(codes->size_bytes()));
+  std::vector<float> scales(static_cast<size_t>(rows), 1);
+  for (int64_t r = 0; r < rows; ++r) {
+    const std::span<const float> row = w.subspan(static_cast<size_t>(r * cols), static_cast<size_t>(cols));
+    Extremes range;
+    if (!widen(row, range)) refuse_infinite(row, first_row + r, 0, format);
+    if (range.largest() == 0) continue;
+    int exponent = std::max(std::ilogb(range.largest()), -126);  // of a normal number
+    if (small.magnitude(std::ldexp(range.largest(), -exponent)) > small.largest()) ++exponent;
+    scales[static_cast<size_t>(r)] = std::ldexp(1.f, exponent);
+    const float up = std::ldexp(1.f, exponent > 126 ? -126 : -exponent), rest = exponent > 126 ? 0.5f : 1.f;
+    uint32_t* to = codes->data_as<uint32_t>() + r * words;
+    for (int64_t c = 0; c < cols; ++c) {
+      const float v = row[static_cast<size_t>(c)] * up * rest;
+      put_code(to, c, format.bits, small.magnitude(v) | (std::signbit(v) ? small.sign() : 0));
+    }
+  }
+  QuantizedMatrix q{.format = format, .rows = rows, .cols = cols, .parts = {}};
+  q.parts[ParamPart::codes] = std::move(codes);
+  q.parts[ParamPart::scale] = to_dtype(scales, {rows}, format.scale_dtype);
+  return q;
+}
+
+}  // namespace
+
 QuantizedMatrix quantize(std::span<const float> w, int64_t rows, int64_t cols, const IntegerFormat& format,
                          int64_t first_row) {
   if (static_cast<int64_t>(w.size()) != rows * cols) internal_error("quantize: the matrix has another size");
+  if (format.exponent_bits > 0) return quantize_to_floats(w, rows, cols, format, first_row);
   if (format.bits < 2 || format.bits > 8) internal_error("quantize: bits outside of 2 .. 8");
   ScaleIndex index(format, rows, cols);
   // MLC computes in the scales' dtype after casting the checkpoint to it; all others in f32.
@@ -147,10 +190,7 @@ QuantizedMatrix quantize(std::span<const float> w, int64_t rows, int64_t cols, c
     for (int64_t c = 0; c < cols; c += index.run(c)) {
       const std::span<const float> run = row.subspan(static_cast<size_t>(c), static_cast<size_t>(index.run(c)));
       if (widen(run, ranges[static_cast<size_t>(index(r, c))])) continue;
-      const auto bad = std::ranges::find_if(run, [](float v) { return !std::isfinite(v); });
-      fail({.what = text("the weight at row ", first_row + r, ", column ", c + (bad - run.begin()), " is not finite"),
-            .needs = format.mlc ? text("finite weights that fit ", format.scale_dtype) : "finite weights",
-            .hint = "check the checkpoint; it may have diverged in training"});
+      refuse_infinite(run, first_row + r, c, format);
     }
   }
 
@@ -239,7 +279,9 @@ std::vector<float> dequantize(const QuantizedMatrix& q) {
     for (int64_t c = 0; c < q.cols; ++c) {
       size_t at = static_cast<size_t>(index(r, c));
       const uint32_t code = code_at(row, c, f.bits);
-      const float v = table.empty() ? static_cast<float>(code) - (zeros ? float(zeros[at]) : zero) : table[code];
+      const float v = f.exponent_bits > 0 ? SmallFloat{f.bits, f.exponent_bits}.value(code)
+                      : table.empty()     ? static_cast<float>(code) - (zeros ? float(zeros[at]) : zero)
+                                          : table[code];
       const float value = v * scales[at];
       w[static_cast<size_t>(r * q.cols + (order ? order[c] : c))] =
           f.minimum ? value - minima[at] : round_to(value, f.mlc ? f.scale_dtype : f32);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "llm/quantize.h"
+#include "llm/small_floats.h"
 #include "passes/lower/lower.h"
 #include "passes/op_pattern.h"
 #include "tir/te.h"
@@ -110,6 +111,18 @@ Expr small_float(Codebook codebook, const Expr& code) {
   return e5m2 ? value : value * constant(256, f32);
 }
 
+/// The value of a small float, f32: sign, exponent and mantissa go where float32 has them.
+Expr small_float(const SmallFloat& small, const Expr& code) {
+  auto moved = [&](uint32_t kept, int by) {
+    Expr bits = call(u32, "tir.bitwise_and", {code, u32c(kept)});
+    return by == 0 ? bits : call(u32, "tir.shift_left", {bits, u32c(by)});
+  };
+  Expr bits = call(u32,
+                   "tir.bitwise_or",
+                   {moved(small.sign(), 32 - small.bits), moved(small.largest(), 23 - small.mantissa_bits())});
+  return call(f32, "tir.reinterpret", {bits}) * constant(small.unit(), f32);
+}
+
 }  // namespace
 
 tir::PrimFuncRef dequantize_function(const IntegerFormat& f, int64_t rows, int64_t cols, bool with_scale,
@@ -126,7 +139,9 @@ tir::PrimFuncRef dequantize_function(const IntegerFormat& f, int64_t rows, int64
   };
   te::Tensor w = te::compute({.name = "dequantize", .axis = "i"}, {i64c(rows), i64c(cols)}, [&](const Indices& i) {
     Expr c = code(parts.at(ParamPart::codes), i[0], i[1], f.bits), value;
-    if (f.codebook != Codebook::none) {
+    if (f.exponent_bits > 0) {
+      value = small_float(SmallFloat{f.bits, f.exponent_bits}, c);
+    } else if (f.codebook != Codebook::none) {
       const bool small = f.codebook == Codebook::e4m3 || f.codebook == Codebook::e5m2;
       value = small ? small_float(f.codebook, c) : chosen(values_of(f.codebook), c);
     } else {
@@ -159,7 +174,7 @@ int unpacked_zero(const IntegerFormat& f) {
 }
 
 bool has_integer_values(const IntegerFormat& f) {
-  return f.codebook != Codebook::e4m3 && f.codebook != Codebook::e5m2 && !f.mlc;
+  return f.exponent_bits == 0 && f.codebook != Codebook::e4m3 && f.codebook != Codebook::e5m2 && !f.mlc;
 }
 
 tir::PrimFuncRef unpack_function(const IntegerFormat& f, int64_t rows, int64_t cols) {

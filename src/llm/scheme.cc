@@ -33,7 +33,7 @@ constexpr GranularityName kActivationGranularities[] = {
 };
 
 constexpr const char* kGrammar =
-    "f32, {f16|bf16|q4f16_1}[+a16], embed-int{2..8}-{tensor|channel|group32}, or "
+    "f32, {f16|bf16|q4f16_1}[+a16], float{6..28}-channel[+embed], embed-int{2..8}-{tensor|channel|group32}, or "
     "int{2..8}-{tensor|channel|input|group32|group64|group128} followed, in this order, by any of -asym, -s16 (of "
     "groups), +embed, "
     "+a16 or +a{4..8}[-token|-tensor|-embedding|-peg8]";
@@ -127,6 +127,16 @@ class Reader {
     auto [end, err] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), v);
     const bool is_one_digit = end - rest_.data() == 1;  // "08" is no other name of 8
     if (err != std::errc() || v < least || v > 8 || !is_one_digit) refuse(text("bits from ", least, " to 8"));
+    rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
+    return v;
+  }
+
+  int float_bits() {
+    constexpr int kLeast = 6, kMost = 28;
+    int v = 0;
+    auto [end, err] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), v);
+    if (err != std::errc() || v < kLeast || v > kMost || rest_.starts_with('0'))
+      refuse(text("bits from ", kLeast, " to ", kMost));
     rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
     return v;
   }
@@ -297,7 +307,15 @@ Scheme parse_scheme(std::string_view name) {
     if (!r.done()) r.refuse("nothing more");
     return scheme;
   }
-  if (!r.take("int")) r.refuse("f32, f16, bf16, q4f16_1, int.. or embed-int..");
+  if (r.take("float")) {
+    scheme.linear = IntegerFormat{.bits = r.float_bits(), .exponent_bits = 4};
+    if (!r.take("-channel")) r.refuse("-channel");
+    if (r.take("+embed")) scheme.embedding = scheme.linear;
+    if (!r.done()) r.refuse("+embed or nothing more");
+    scheme.storage = scheme.linear->bits > 16 ? f32 : bf16;
+    return scheme;
+  }
+  if (!r.take("int")) r.refuse("f32, f16, bf16, q4f16_1, float.., int.. or embed-int..");
   int bits = r.bits(2);
   if (!r.take("-")) r.refuse("-");
   scheme.linear = read_format(r, bits, r.granularity(kWeightGranularities));
@@ -359,6 +377,11 @@ const std::vector<SchemeFamily>& scheme_families() {
        "the codes that a file holds, under its own name; with +a8 inputs of products by codes of integers are integers "
        "too",
        "as the file has them"},
+      {"float{6..28}-channel[+embed]",
+       "floats of a sign, 4 bits of exponent and the rest of mantissa, a power of two for each channel: float32 in 28 "
+       "bits, bfloat16 in 12; "
+       "exact but for weights below 2^-14 of the largest of their channel",
+       "S[out]"},
       {"embed-int{2..8}-{tensor|channel|group32}", "token embedding and head alone", "S[], S[token id], S[id, in/32]"},
       {"q4f16_1",
        "MLC-LLM's 4-bit format, bit for bit: groups of 32, f16 scales, embedding and head too",
@@ -378,13 +401,14 @@ static std::string describe(const IntegerFormat& f, bool embedding) {
     case Granularity::group: per = text("one scale per ", f.group, " consecutive inputs"); break;
     default: internal_error("a weight has no such granularity");
   }
-  const std::string codes = f.codebook == Codebook::none ? text("int", f.bits) : text(f.bits, "-bit floats");
+  const bool of_floats = f.codebook != Codebook::none || f.exponent_bits > 0;
+  const std::string codes = of_floats ? text(f.bits, "-bit floats") : text("int", f.bits);
   return text(codes,
               ", ",
               per,
-              f.codebook != Codebook::none ? ""
-              : f.asymmetric               ? ", with zero points"
-                                           : ", symmetric",
+              of_floats      ? ""
+              : f.asymmetric ? ", with zero points"
+                             : ", symmetric",
               f.scale_dtype == f32 ? "" : text(", ", f.scale_dtype, " scales"),
               f.mlc ? ", as MLC-LLM" : "");
 }

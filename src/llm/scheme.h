@@ -36,7 +36,7 @@ const std::vector<float>& values_of(Codebook codebook);
 ///               q = clamp(round(w/s) + z, 0, 2^b-1),                                         w' = (q-z)*s
 /// round is to nearest, ties to even; all arithmetic is f32, and a scale is its range times the reciprocal of its steps.
 struct IntegerFormat {
-  int bits = 8;  ///< 2 .. 8
+  int bits = 8;  ///< 2 .. 8; of floats 6 .. 28
   Granularity granularity = Granularity::channel;
   int group = 0;  ///< consecutive inputs per scale; with Granularity::group only
   bool asymmetric = false;
@@ -44,6 +44,10 @@ struct IntegerFormat {
   /// MLC-LLM's group quantization: arithmetic in the scales' dtype after the weights are cast to it, codes offset by
   /// 2^(b-1)-1; values are rounded to it too.
   bool mlc = false;
+
+  /// Codes are floats: a sign, so many bits of exponent and the rest of mantissa, from the uppermost bit down, without infinities (small_floats.h);
+  /// s is a power of two. 0: they are integers.
+  int exponent_bits = 0;
 
   // Of checkpoints that were quantized elsewhere (stored_codes.h); nothing is quantized to these here:
   //   w' = (q - zero) * s - m     or     w' = codebook[q] * s

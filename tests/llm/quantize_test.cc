@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "base/error.h"
 #include "base/float16.h"
 #include "llm/params.h"
+#include "llm/small_floats.h"
 #include "temp_folder.h"
 
 namespace sator::llm {
@@ -278,6 +280,79 @@ TEST(Quantize, ZeroGroupsStayZero) {
     std::vector<float> w(96, 0.f);
     EXPECT_EQ(dequantize(quantize(w, 2, 48, *s.linear)), w) << name;
   }
+}
+
+// By a search through all codes of few bits, and by the exact distance to the next ones of many.
+TEST(SmallFloats, AreTheNearest) {
+  std::mt19937 random(5);
+  for (const int bits : {6, 7, 8, 12, 19, 28}) {
+    const SmallFloat small{bits, 4};
+    std::vector<float> values;
+    for (int i = 0; i < 2000; ++i)
+      values.push_back(
+          std::ldexp(1 + static_cast<float>(random() % (1 << 23)) / (1 << 23), -static_cast<int>(random() % 45)));
+    for (uint32_t code = 0; code + 1 < std::min(small.sign(), 4096u); ++code)  // half way between two codes
+      values.push_back(static_cast<float>((double{small.value(code)} + double{small.value(code + 1)}) / 2));
+    for (const float v : values) {
+      const uint32_t code = small.magnitude(v);
+      auto off = [&](uint32_t c) { return std::abs(double{small.value(c)} - v); };
+      if (code > small.largest()) {
+        EXPECT_GE(v, 2 - std::ldexp(1., -small.mantissa_bits() - 1));
+        continue;
+      }
+      if (bits <= 8)
+        for (uint32_t c = 0; c <= small.largest(); ++c) ASSERT_LE(off(code), off(c)) << v;
+      for (const uint32_t c : {code - 1, code + 1}) {
+        if (c > small.largest()) continue;
+        ASSERT_LE(off(code), off(c)) << bits << " " << v;
+        if (off(code) == off(c)) ASSERT_EQ(code % 2, 0u) << bits << " " << v;
+      }
+      ASSERT_EQ(small.value(code | small.sign()), -small.value(code));
+    }
+  }
+}
+
+TEST(Quantize, SmallFloatsOfAPowerOfTwo) {
+  const float huge = std::numeric_limits<float>::max(), tiny = std::numeric_limits<float>::denorm_min();
+  const std::vector<float> w = {
+      1.5f,     -0x1p-13f, 0x1p-30f, -0.f,        // exact but for what is below 2^-14 of the largest
+      -1.9990f, 1,         0x1p-14f, 0x1p-21f,    // in 12 bits the first is -2
+      0,        -0.f,      0,        0,           // no scale is needed
+      huge,     -1,        0x1p126f, 0,           // no overflow on the way
+      3 * tiny, -tiny,     0,        0x1p-126f};  // nor anything lost
+  const QuantizedMatrix f32_like = quantize(w, 5, 4, {.bits = 28, .exponent_bits = 4});
+  const std::vector<float> scales = to_f32(f32_like[ParamPart::scale]);
+  EXPECT_EQ(scales, (std::vector<float>{1, 1, 1, 0x1p127f, 0x1p-126f}));
+  std::vector<float> exact = dequantize(f32_like);
+  EXPECT_EQ(exact[2], 0x1p-30f);  // a multiple of the least step, 2^-37
+  exact[13] = -1;                 // 2^-127 of the largest is 0 there
+  EXPECT_EQ(exact, w);
+  const std::vector<float> rough = dequantize(quantize(w, 5, 4, {.bits = 12, .exponent_bits = 4}));
+  EXPECT_EQ((std::vector<float>(rough.begin(), rough.begin() + 8)),
+            (std::vector<float>{1.5f, -0x1p-13f, 0, 0, -2, 1, 0x1p-14f, 0}));
+  EXPECT_NE(error_of([] {
+              quantize(std::vector<float>{1, INFINITY}, 1, 2, {.bits = 12, .exponent_bits = 4}, 3);
+            }).find("row 3, column 1 is not finite"),
+            std::string::npos);
+}
+
+TEST(Scheme, SmallFloats) {
+  const Scheme s = parse_scheme("float28-channel+embed"), narrow = parse_scheme("float12-channel");
+  EXPECT_EQ(s.linear, (IntegerFormat{.bits = 28, .exponent_bits = 4}));
+  EXPECT_EQ(s.embedding, s.linear);
+  EXPECT_EQ(s.storage, f32);
+  EXPECT_EQ(narrow.storage, bf16);
+  EXPECT_FALSE(narrow.embedding);
+  EXPECT_EQ(describe(narrow), "linear layers: 12-bit floats, one scale per output channel; the rest bfloat16");
+  for (const char* wrong : {"float5-channel",
+                            "float29-channel",
+                            "float012-channel",
+                            "float12",
+                            "float12-group32",
+                            "float12-channel+a8",
+                            "float12-channel+a16",
+                            "float12-channel-asym"})
+    EXPECT_THROW(parse_scheme(wrong), Error) << wrong;
 }
 
 TEST(Quantize, MlcLayout) {

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "codegen/run_kernel.h"
 #include "frontend/hf_config.h"
@@ -13,6 +15,7 @@
 #include "llm/open.h"
 #include "llm/program.h"
 #include "llm/quantized_ops.h"
+#include "llm/small_floats.h"
 #include "reference_data.h"
 #include "temp_folder.h"
 
@@ -242,6 +245,31 @@ TEST(StoredCodes, KernelsOfTables) {
       ASSERT_EQ(codegen::run_kernel(dequantize_function(format, 1, 16, false, f32), *level, {codes.raw(), out.raw()}),
                 0);
       EXPECT_EQ(std::vector<float>(out.memory, out.memory + 16), expected) << level->name;
+    }
+  }
+}
+
+// Subnormal codes and zeros of either sign are in every run of codes.
+TEST(StoredCodes, KernelsOfSmallFloats) {
+  constexpr int64_t kCols = 256;
+  std::mt19937 random(3);
+  for (const int bits : {6, 7, 12, 13, 17, 28}) {
+    const IntegerFormat format{.bits = bits, .exponent_bits = 4};
+    const SmallFloat small{bits, 4};
+    codegen::Data<uint32_t> codes(static_cast<size_t>(words_per_row(kCols, bits)));
+    std::fill(codes.memory, codes.memory + codes.size, 0u);
+    std::vector<uint32_t> expected;
+    for (int64_t c = 0; c < kCols; ++c) {
+      const uint32_t any = static_cast<uint32_t>(random()) & (small.sign() | small.largest());
+      const uint32_t code = c % 4 == 0 ? any & (small.sign() | small.largest() >> 4) : c < 2 ? 0 : any;
+      put_code(codes.memory, c, bits, code);
+      expected.push_back(std::bit_cast<uint32_t>(small.value(code)));
+    }
+    for (const target::CpuLevel* level : target::host_levels()) {
+      codegen::Data<uint32_t> out(kCols);
+      ASSERT_EQ(
+          codegen::run_kernel(dequantize_function(format, 1, kCols, false, f32), *level, {codes.raw(), out.raw()}), 0);
+      EXPECT_EQ(std::vector<uint32_t>(out.memory, out.memory + kCols), expected) << level->name << " " << bits;
     }
   }
 }

@@ -21,9 +21,9 @@ namespace sator::dataflow {
 
 namespace {
 
-/// Width of the numbers that are made from codes of weights: a code has at most 8 bits and an error of half its last one;
+/// Width of the numbers that are made from codes of weights: a code of less than 16 bits has an error of half its last one;
 /// rounding it to the 11 bits of a float16 changes nothing that matters, and is how such kernels are built (MLC's q4f16,
-/// AWQ). So weights have the width of f16 where they are stored so and where they are made.
+/// AWQ). So weights have the width of f16 where they are stored so and where they are made. Of wider codes they have their dtype's.
 constexpr int kMadeBits = 16;
 
 /// Calls of what the program does not contain.
@@ -408,7 +408,11 @@ class ProgramReader {
       work.vector_work = VectorWork::dequantize;
       converted_.emplace(n.buffer, root_of(reads[0].buffer));
     } else if (work.vector_work == VectorWork::dequantize && internal_.contains(n.buffer)) {
-      made_.insert(n.buffer);
+      const bool is_wide = std::ranges::any_of(reads, [&](const Place& p) {
+        const auto code = params_.find(root_of(p.buffer));
+        return code != params_.end() && code->second.kind == OperandKind::weight && code->second.bits >= kMadeBits;
+      });
+      made_.emplace(n.buffer, is_wide ? n.buffer->dtype.bits : kMadeBits);
     }
     if (work.multiply_accumulate && (is_scale(arithmetic.first) || is_scale(arithmetic.second))) {
       // Sums of groups times their scales: no product of tensors, but what turns the array's sums into results.
@@ -545,9 +549,9 @@ class ProgramReader {
           const ParamFacts& stored = params_.at(from->second);
           operand.kind = stored.kind;
           operand.bits = stored.bits > 0 ? stored.bits : static_cast<int>(from->second->dtype.bits);
-        } else if (made_.contains(buffer)) {
+        } else if (const auto made = made_.find(buffer); made != made_.end()) {
           operand.kind = OperandKind::weight;
-          operand.bits = std::min(operand.bits, kMadeBits);
+          operand.bits = std::min(operand.bits, made->second);
         }
         if (facts == params_.end()) continue;
         operand.kind = facts->second.kind;
@@ -605,7 +609,7 @@ class ProgramReader {
   std::map<BufferRef, BufferRef> same_;       // copies: what each is a copy of
   std::map<BufferRef, BufferRef> padded_;     // those that are filled up to whole tiles: the tensors themselves
   std::map<BufferRef, BufferRef> converted_;  // internal tensors: the parameters whose numbers they hold
-  std::set<BufferRef> made_;                  // internal tensors: weights made from codes and scales
+  std::map<BufferRef, int> made_;             // internal tensors: weights made from codes and scales, and their width
   std::map<BufferRef, std::string> names_;
   std::map<std::string, BufferRef> buffers_;
   std::vector<Copy> copies_;

@@ -15,6 +15,8 @@ Definitions, of W[out, in] and one scale s per tensor, channel, input or group o
     asymmetric   lo = min(w, 0), hi = max(w, 0), s = (hi - lo) / (2^b - 1), z = round(-lo / s), q = clamp(round(w / s) + z, 0, 2^b - 1)
                  (each s as the range times the float32 reciprocal of the divisor, as CUDA divides by a scalar; with -s16 rounded to
                  float16)
+    floatB       a power of two s per channel, so that max|w / s| as rounded is at least 1 and less than 2; w / s to the nearest multiple, ties to even, of
+                 2^(e - (B - 5)), 2^e the power of two at or below |w / s|, at least 2^-14
     activations  dynamic per token: max|x| / (2^(b-1) - 1), with +embed of the head's input too; static: the same of the ranges over the first 16 windows of the
                  calibration text, multiplied into W before it is quantized
 Where a scale of inputs meets activations, these are multiplied by it before they are quantized; beside static scales the
@@ -51,8 +53,12 @@ class Scheme:
         self.factors = ("bf16" if name == "bf16" else "f16") if narrow else None
         self.storage = "bf16" if name == "bf16" else "f16"
         self.linears = self.embed = False
-        self.activation_bits = 0
+        self.activation_bits, self.floats = 0, False
         if name in ("f16", "bf16"):
+            return
+        if m := re.fullmatch(r"float(\d+)-channel(\+embed)?", name):
+            self.bits, self.floats, self.linears, self.embed, self.granularity = int(m[1]), True, True, bool(m[2]), "channel"
+            self.storage = "f32" if self.bits > 16 else "bf16"
             return
         form = r"(embed-)?int(\d)-(tensor|channel|input|group(\d+))(-asym)?(-s16)?(\+embed)?(?:\+a(\d)(?:-(token|tensor|embedding|peg8))?)?"
         m = re.fullmatch(form, name)
@@ -77,8 +83,23 @@ def per_scale(scheme, reduce, a):
     return out
 
 
+def small_floats(w, bits):
+    """Values, and the power of two of each."""
+    w = w.astype(np.float64)
+    largest = np.abs(w).max(1, keepdims=True)
+    s = 2.0 ** np.floor(np.log2(np.where(largest > 0, largest, 1)))
+    for _ in range(2):  # where the largest is rounded up to 2, another time
+        v = w / s
+        quantum = 2.0 ** (np.maximum(np.floor(np.log2(np.maximum(np.abs(v), 2.0**-40))), -14) - (bits - 5))
+        v = np.rint(v / quantum) * quantum
+        s = np.where(np.abs(v).max(1, keepdims=True) >= 2, 2 * s, s)
+    return v.astype(np.float32), np.broadcast_to(s, w.shape).astype(np.float32)
+
+
 def quantized(w, scheme):
     """Codes less their zero points, and the scale of each."""
+    if scheme.floats:
+        return small_floats(w, scheme.bits)
     top = 2 ** (scheme.bits - 1) - 1
     if not scheme.asymmetric:
         s = (per_scale(scheme, np.max, np.abs(w)) * (1 / np.float32(top))).astype(np.float32)
