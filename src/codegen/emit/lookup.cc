@@ -11,11 +11,11 @@ namespace sator::codegen {
 
 namespace {
 
-constexpr int kTable = 16;
-using Table = std::array<uint8_t, kTable>;
+constexpr int kEntries = 16;
+using Entries = std::array<uint8_t, kEntries>;
 
-Table table_of(const Call& n) {
-  Table table{};
+Entries entries_of(const Call& n) {
+  Entries table{};
   for (size_t w = 0; w < 4; ++w) {
     Expr word = n.args[w + 1];
     while (const Broadcast* b = word.as<Broadcast>()) word = b->value;
@@ -27,14 +27,14 @@ Table table_of(const Call& n) {
   return table;
 }
 
-llvm::Constant* repeated(Emit& e, const Table& table, int lanes) {
+llvm::Constant* repeated(Emit& e, const Entries& table, int lanes) {
   std::vector<uint8_t> bytes;
-  for (int i = 0; i < lanes; ++i) bytes.push_back(table[static_cast<size_t>(i) % kTable]);
+  for (int i = 0; i < lanes; ++i) bytes.push_back(table[static_cast<size_t>(i) % kEntries]);
   return llvm::ConstantDataVector::get(e.b.getContext(), bytes);
 }
 
 /// Of as many lanes as one register has, at most; every one of its parts of 16 bytes has the table.
-llvm::Value* of_one_register(Emit& e, const Table& table, llvm::Value* index, int lanes) {
+llvm::Value* of_one_register(Emit& e, const Entries& table, llvm::Value* index, int lanes) {
   llvm::Value* bytes = repeated(e, table, lanes);
   if (e.level.triple.starts_with("aarch64"))
     return e.b.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_tbl1, {index->getType()}, {bytes, index});
@@ -50,7 +50,7 @@ llvm::Value* of_one_register(Emit& e, const Table& table, llvm::Value* index, in
   return e.b.CreateIntrinsic(id, {}, {bytes, index});
 }
 
-std::vector<int> range(int begin, int count, int lanes) {
+std::vector<int> lanes_from(int begin, int count, int lanes) {
   std::vector<int> out;
   for (int i = 0; i < count; ++i) out.push_back(begin + i < lanes ? begin + i : -1);
   return out;
@@ -59,24 +59,24 @@ std::vector<int> range(int begin, int count, int lanes) {
 }  // namespace
 
 llvm::Value* emit_lookup16(Emit& e, const Call& n) {
-  const Table table = table_of(n);
+  const Entries table = entries_of(n);
   const int lanes = n.dtype.lanes;
   llvm::Value* index = value_of(e, n.args[0]);
   if (n.args[0]->dtype.element() != u8)
     fail({.what = text("lookup16 by ", n.args[0]->dtype), .needs = "uint8", .hint = "cast it"});
-  index = e.b.CreateAnd(index, llvm::ConstantInt::get(index->getType(), kTable - 1));
-  if (lanes == 1) return e.b.CreateExtractElement(repeated(e, table, kTable), index);
+  index = e.b.CreateAnd(index, llvm::ConstantInt::get(index->getType(), kEntries - 1));
+  if (lanes == 1) return e.b.CreateExtractElement(repeated(e, table, kEntries), index);
   // Register by register; what is left of the last one's lanes is not looked at.
   int width = target::vector_lanes(e.level, 8);
-  while (width > kTable && width / 2 >= lanes) width /= 2;
+  while (width > kEntries && width / 2 >= lanes) width /= 2;
   std::vector<llvm::Value*> parts;
   for (int at = 0; at < lanes; at += width)
-    parts.push_back(of_one_register(e, table, e.b.CreateShuffleVector(index, range(at, width, lanes)), width));
+    parts.push_back(of_one_register(e, table, e.b.CreateShuffleVector(index, lanes_from(at, width, lanes)), width));
   llvm::Value* out = parts[0];
   for (size_t i = 1; i < parts.size(); ++i) {
     const int have = static_cast<int>(i) * width;
     // The next part behind those that are there: both as wide as the whole first.
-    std::vector<int> wide_first = range(0, have + width, have), wide_next, merge;
+    std::vector<int> wide_first = lanes_from(0, have + width, have), wide_next, merge;
     for (int l = 0; l < have + width; ++l) {
       wide_next.push_back(l < have ? -1 : l - have);
       merge.push_back(l < have ? l : have + width + l);
@@ -84,7 +84,8 @@ llvm::Value* emit_lookup16(Emit& e, const Call& n) {
     out = e.b.CreateShuffleVector(
         e.b.CreateShuffleVector(out, wide_first), e.b.CreateShuffleVector(parts[i], wide_next), merge);
   }
-  return static_cast<int>(parts.size()) * width == lanes ? out : e.b.CreateShuffleVector(out, range(0, lanes, lanes));
+  return static_cast<int>(parts.size()) * width == lanes ? out
+                                                         : e.b.CreateShuffleVector(out, lanes_from(0, lanes, lanes));
 }
 
 }  // namespace sator::codegen
