@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the predictions of a GGUF file as Sator and as llama.cpp run it: mean KL divergence, and how often the most likely token is the same.
 
-    bench/llama_kl.py MODEL.gguf IDS [--program PATH] [--windows N] [--length N]
+    bench/llama_kl.py MODEL.gguf IDS [--quantization NAME] [--program PATH] [--windows N] [--length N]
 
 IDS: token ids as 16-bit integers, or as text with commas or blanks between them. Needs NumPy and llama-cpp-python. llama.cpp runs on two
 threads with its own defaults (a float16 cache, activations of 8 bits beside quantized weights); Sator as `sator logits` does: what differs is
@@ -31,9 +31,10 @@ def log_softmax(x):
     return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
 
 
-def sator_logits(program, model, ids, folder):
+def sator_logits(program, model, scheme, ids, folder):
     out = Path(folder) / "logits.npy"
-    subprocess.run([program, "logits", model, "--ids", ",".join(map(str, ids)), "-o", out], check=True,
+    asked = ["--quantization", scheme] if scheme else []
+    subprocess.run([program, "logits", model, *asked, "--ids", ",".join(map(str, ids)), "-o", out], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return np.load(out)
 
@@ -48,6 +49,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model")
     parser.add_argument("ids")
+    parser.add_argument("--quantization", help="Q4_0+a8 takes inputs as integers too; the file's own codes with float inputs unless told")
     parser.add_argument("--program", default=ROOT / "build" / "release" / "sator")
     parser.add_argument("--windows", type=int, default=8)
     parser.add_argument("--length", type=int, default=512)
@@ -60,7 +62,7 @@ def main():
     divergences, same, nats = [], [], {"sator": [], "llama.cpp": []}
     with tempfile.TemporaryDirectory() as folder:
         for window in windows:
-            p, q = log_softmax(llama_logits(llama, window)), log_softmax(sator_logits(a.program, a.model, window, folder))
+            p, q = log_softmax(llama_logits(llama, window)), log_softmax(sator_logits(a.program, a.model, a.quantization, window, folder))
             divergences.append((np.exp(p) * (p - q)).sum(axis=-1).mean())
             same.append((p.argmax(axis=-1) == q.argmax(axis=-1)).mean())
             for name, x in (("llama.cpp", p), ("sator", q)):

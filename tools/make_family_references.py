@@ -137,36 +137,37 @@ TIE_MARGIN = 5e-4
 
 
 class IntegerInputs:
-    """While it is entered, products by these weights take their input as integers. `margin`: the nearest that one was to a tie."""
+    """While it is entered, products by these weights take their input as integers, scaled row by row or by groups of so many columns (None:
+    whole rows). `margin`: the nearest that one was to a tie."""
 
-    def __init__(self, weights):
-        self.storages = {w.untyped_storage().data_ptr() for w in weights}
+    def __init__(self, weights, groups):
+        self.groups = {w.untyped_storage().data_ptr(): g for w, g in zip(weights, groups)}
         self.margin, self.linear, self.conv = 1.0, torch.nn.functional.linear, transformers.pytorch_utils.Conv1D.forward
 
-    def integers(self, x):
-        scale = x.abs().amax(-1, keepdim=True) / 127
-        codes = x / torch.where(scale > 0, scale, 1)
+    def integers(self, x, weight):
+        place = weight.untyped_storage().data_ptr()
+        if place not in self.groups:
+            return x
+        parts = x.view(*x.shape[:-1], -1, self.groups[place] or x.shape[-1])
+        scale = parts.abs().amax(-1, keepdim=True) / 127
+        codes = parts / torch.where(scale > 0, scale, 1)
         self.margin = min(self.margin, float((0.5 - (codes - codes.round()).abs()).min()))
-        return codes.round() * scale
-
-    def is_of_codes(self, weight):
-        return weight.untyped_storage().data_ptr() in self.storages
+        return (codes.round() * scale).view(x.shape)
 
     def __enter__(self):
-        torch.nn.functional.linear = lambda x, w, b=None: self.linear(self.integers(x) if self.is_of_codes(w) else x, w, b)
-        transformers.pytorch_utils.Conv1D.forward = lambda layer, x: self.conv(
-            layer, self.integers(x) if self.is_of_codes(layer.weight) else x)
+        torch.nn.functional.linear = lambda x, w, b=None: self.linear(self.integers(x, w), w, b)
+        transformers.pytorch_utils.Conv1D.forward = lambda layer, x: self.conv(layer, self.integers(x, layer.weight))
         return self
 
     def __exit__(self, *error):
         torch.nn.functional.linear, transformers.pytorch_utils.Conv1D.forward = self.linear, self.conv
 
 
-def integer_input_logits(model, weights):
+def integer_input_logits(model, weights, groups=None):
     """input_ids_K and logits_K of the first four single tokens whose codes are far enough from ties."""
     expected, number = {}, 0
     for token in range(3, model.config.vocab_size):
-        with torch.no_grad(), IntegerInputs(weights) as inputs:
+        with torch.no_grad(), IntegerInputs(weights, groups or [None] * len(weights)) as inputs:
             logits = model(torch.tensor([[token]]), use_cache=False).logits[0]
         if inputs.margin < TIE_MARGIN or number == 4:
             continue

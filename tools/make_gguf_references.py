@@ -9,6 +9,7 @@ NAME.gguf, NAME.safetensors                 a random model, each of its matrices
                                             transformers in float64 on the dequantized values
 NAME-a8.safetensors                         of some: the same of single tokens, where a product by codes takes its input as 8-bit integers
                                             too: of each row max|x| / 127 is the scale, each x / scale is rounded, ties to even
+NAME-a8-group.safetensors                   the same with a scale for each row and group of columns that share one in the weight
 tokenizer-NAME.gguf                         vocabularies alone, made from the tokenizer.json of EXAMPLE and of folders in TOKENIZERS
                                             (data/tokenizers), whose expected.jsonl says what they make of texts
 tokenizer-cuttings.gguf, cuttings.json      a vocabulary of some texts, and what it makes of them, cut as other models' tokenizer.json says
@@ -253,13 +254,21 @@ def blocks_like(shape, kind, rng, is_small=False):
     return data.reshape(*shape[:-1], -1), np.ascontiguousarray(values.reshape(shape), np.float32), kind
 
 
-def write_integer_inputs(file, model, types):
+# Columns that share a scale, integer ones of super-blocks too.
+GROUPS = {Type.Q2_K: 16, Type.Q3_K: 16, Type.Q6_K: 16}
+
+
+def write_integer_inputs(target, name, model, types):
     """  types   of the blocks of each parameter"""
     floats = (Type.F32, Type.F16, Type.BF16)
     halves = [n for n, all in types.items() if len({t in floats for t in all}) > 1]
     assert not halves, f"{halves} are of codes and floats"
-    weights = [p for n, p in model.named_parameters() if n in types and types[n][0] not in floats]
-    save_file({n: t.numpy() for n, t in integer_input_logits(model, weights).items()}, file)
+    coded = {n: p for n, p in model.named_parameters() if n in types and types[n][0] not in floats}
+    groups = [{GROUPS.get(t, 32) for t in types[n]} for n in coded]
+    assert all(len(g) == 1 for g in groups), "parts of one parameter have other groups"
+    for ending, of_each in (("a8", None), ("a8-group", [g.pop() for g in groups])):
+        logits = integer_input_logits(model, coded.values(), of_each)
+        save_file({n: t.numpy() for n, t in logits.items()}, target / f"{name}-{ending}.safetensors")
 
 
 def write_model(target, name, seed):
@@ -353,7 +362,7 @@ def write_model_with(target, name, seed):
         return False
     save_file(expected, target / f"{name}.safetensors")
     if name in OF_INTEGER_INPUTS:
-        write_integer_inputs(target / f"{name}-a8.safetensors", exact, types)
+        write_integer_inputs(target, name, exact, types)
     print(name, float(np.abs(expected["logits_2"]).max()), "router margin", margins.least)
     return True
 

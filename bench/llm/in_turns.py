@@ -34,15 +34,17 @@ class Row(NamedTuple):
 # By model and width. Of integers the embedding is stored as such too, as there.
 ROWS = {
     "gpt2-124m f32": Row("f32", "f32", "f32", "f32"),
+    # The same logits in 28 bits a weight, but for weights below 2^-14 of their channel's largest.
+    "gpt2-124m f32 in 28 bits": Row("float28-channel+embed", "f32", "f32", "f32"),
     "gpt2-124m bf16": Row("bf16+a16", None, None, "bf16"),
     "gpt2-124m int8": Row("int8-channel+embed+a8", "q8_0", "int8", "int8"),
     "gpt2-124m int4": Row("int4-group32-s16+embed+a8", "q4_0", "int4", "int4"),
-    "gpt2-124m Q4_K_M": Row("Q4_K_M+a8", "q4_k_m", None, None, of_file=True),
-    "gpt2-124m Q8_0": Row("Q8_0+a8", "q8_0", None, None, of_file=True),
+    "gpt2-124m Q4_K_M": Row("Q4_K_M+a8-group", "q4_k_m", None, None, of_file=True),
+    "gpt2-124m Q8_0": Row("Q8_0+a8-group", "q8_0", None, None, of_file=True),
     "llama-1b int8": Row("int8-channel+embed+a8", "q8_0", "int8", "int8"),
     "llama-1b int4": Row("int4-group32-s16+embed+a8", "q4_0", "int4", "int4"),
-    "llama-1b Q4_0": Row("Q4_0+a8", "q4_0", None, None, of_file=True),
-    "llama-1b Q4_K_M": Row("Q4_K_M+a8", "q4_k_m", None, None, of_file=True),
+    "llama-1b Q4_0": Row("Q4_0+a8-group", "q4_0", None, None, of_file=True),
+    "llama-1b Q4_K_M": Row("Q4_K_M+a8-group", "q4_k_m", None, None, of_file=True),
 }
 
 

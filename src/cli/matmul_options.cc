@@ -57,6 +57,11 @@ dataflow::Matmul matmul_of(const std::vector<int64_t>& size, const std::string& 
     m.asymmetric = scheme.linear->asymmetric;
     m.scale_bits = scheme.linear->scale_dtype.bits;
   }
+  if (scheme.activation && scheme.activation->granularity == llm::Granularity::group)
+    fail({.what =
+              text(scheme.name, " has a scale for each group of inputs, whose product is costed with its model alone"),
+          .needs = "inputs with a scale per token, or static ones",
+          .hint = "`sator study --shapes-only` costs it; here +a8 is near to it"});
   if (scheme.activation) {
     m.activation_bits = scheme.activation->bits;
     m.token_scales = !scheme.activation->is_static();

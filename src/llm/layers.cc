@@ -340,6 +340,11 @@ RExpr Layers::quantized_linear(const RExpr& x, const Matrix& w, const IntegerFor
     fail({.what = text("the weight of ", w.name, " is stored as values that are no integers times a scale"),
           .needs = "codes of integers, where inputs are integers too",
           .hint = "leave +a8 out"});
+  const bool by_group = activation->granularity == Granularity::group;
+  if (by_group && !grouped)
+    fail({.what = text("the weight of ", w.name, " has no groups of inputs, whose scales ", scheme_.name, " asks for"),
+          .needs = "weights with a scale for each group of inputs",
+          .hint = text("leave -group out: +a", activation->bits, " has one scale per token")});
   RExpr q, token_scale, output_scale = per_input ? nullptr : scale;
   if (activation->is_static()) {
     auto extra = [&](ParamPart which, const char* ending, int64_t count) {
@@ -354,8 +359,13 @@ RExpr Layers::quantized_linear(const RExpr& x, const Matrix& w, const IntegerFor
     if (per_input) output_scale = extra(ParamPart::rescale, ".act_rescale", 1);
     q = call_function(quantize_static_function(*activation, cols), "quantize", {input, s}, matrix_info(n, cols, i8));
   } else {
-    StructInfo both = tuple_info({matrix_info(n, cols, i8), tensor_info({n}, f32)});
-    RExpr pair = call_function(quantize_token_function(*activation, cols), "quantize", {input}, both);
+    const StructInfo scales =
+        by_group ? matrix_info(n, scale_dims(f, rows, cols)[1]) : StructInfo(tensor_info({n}, f32));
+    RExpr pair = call_function(
+        by_group ? quantize_group_function(*activation, cols, f.group) : quantize_token_function(*activation, cols),
+        "quantize",
+        {input},
+        tuple_info({matrix_info(n, cols, i8), scales}));
     q = out_.emit(tuple_get(pair, 0));
     token_scale = out_.emit(tuple_get(pair, 1));
   }
@@ -372,9 +382,15 @@ RExpr Layers::quantized_linear(const RExpr& x, const Matrix& w, const IntegerFor
     std::vector<size_t> weights;
     for (size_t i = 1; i < args.size(); ++i) weights.push_back(i);
     args.push_back(sums);
-    RExpr y = call_by_row(
-        grouped_matmul_function(f, rows, cols), "NT_matmul", args, weights, matrix_info(n, rows), w.experts, w.layer);
-    if (!token_scale) return y;
+    if (by_group) args.push_back(token_scale);
+    RExpr y = call_by_row(grouped_matmul_function(f, rows, cols, by_group),
+                          "NT_matmul",
+                          args,
+                          weights,
+                          matrix_info(n, rows),
+                          w.experts,
+                          w.layer);
+    if (!token_scale || by_group) return y;
     RExpr column = op("expand_dims", {token_scale}, {{"axis", 1}});
     return op("multiply", {y, column}, {}, w.layer);
   }

@@ -208,6 +208,11 @@ Expr to_code(const Expr& value, int bits) {
   return cast_to(i8, max(min(rounded, top), -top));
 }
 
+/// Where all are zeros the scale is 0, and so are the codes.
+Expr inverse_of(const Expr& scale) {
+  return call(f32, "tir.if_then_else", {gt(scale, constant(0, f32)), div(constant(1, f32), scale), constant(0, f32)});
+}
+
 }  // namespace
 
 tir::PrimFuncRef quantize_token_function(const ActivationFormat& f, int64_t cols) {
@@ -221,10 +226,26 @@ tir::PrimFuncRef quantize_token_function(const ActivationFormat& f, int64_t cols
     return largest(i) * constant(1.0 / ((1 << (f.bits - 1)) - 1), f32);
   });
   te::Tensor codes = te::compute({.name = "quantize", .axis = "i"}, {n, i64c(cols)}, [&](const Indices& i) {
-    // A row of zeros has scale 0; its codes are 0.
-    Expr s = scale({i[0]});
-    Expr inverse = call(f32, "tir.if_then_else", {gt(s, constant(0, f32)), div(constant(1, f32), s), constant(0, f32)});
-    return to_code(x(i) * inverse, f.bits);
+    return to_code(x(i) * inverse_of(scale({i[0]})), f.bits);
+  });
+  return finished({x, codes, scale}, kQuantize);
+}
+
+tir::PrimFuncRef quantize_group_function(const ActivationFormat& f, int64_t cols, int64_t group) {
+  VarRef n = make_size_var("n");
+  const int64_t groups = (cols + group - 1) / group;
+  te::Tensor x = te::placeholder({n, i64c(cols)}, f32, "x");
+  tir::IterVarRef k = te::reduce_axis(i64c(group), "k");
+  te::Tensor largest = te::reduce({.name = "largest", .axis = "i"}, {n, i64c(groups)}, [&](const Indices& i) {
+    Expr col = i[1] * group + k->var, value = call(f32, "tir.fabs", {x({i[0], col})});
+    if (cols % group != 0) value = call(f32, "tir.if_then_else", {lt(col, i64c(cols)), value, constant(0, f32)});
+    return te::reduce_max(value, {k});
+  });
+  te::Tensor scale = te::compute({.name = "scale", .axis = "i"}, {n, i64c(groups)}, [&](const Indices& i) {
+    return largest(i) * constant(1.0 / ((1 << (f.bits - 1)) - 1), f32);
+  });
+  te::Tensor codes = te::compute({.name = "quantize", .axis = "i"}, {n, i64c(cols)}, [&](const Indices& i) {
+    return to_code(x(i) * inverse_of(scale({i[0], floordiv(i[1], group)})), f.bits);
   });
   return finished({x, codes, scale}, kQuantize);
 }
@@ -264,7 +285,7 @@ tir::PrimFuncRef integer_matmul_function(DType weight, int64_t rows, int64_t col
   return finished({x, w, acc}, {});
 }
 
-tir::PrimFuncRef grouped_matmul_function(const IntegerFormat& f, int64_t rows, int64_t cols) {
+tir::PrimFuncRef grouped_matmul_function(const IntegerFormat& f, int64_t rows, int64_t cols, bool has_input_scales) {
   VarRef n = make_size_var("n");
   const int64_t g = f.group, groups = (cols + g - 1) / g;
   te::Tensor x = te::placeholder({n, i64c(cols)}, i8, "x"), w = te::placeholder({i64c(rows), i64c(cols)}, u8, "w");
@@ -275,6 +296,8 @@ tir::PrimFuncRef grouped_matmul_function(const IntegerFormat& f, int64_t rows, i
     if (part.part != ParamPart::codes && part.part != ParamPart::order)
       args.push_back(parts[part.part] = part_input(part));
   args.push_back(sums);
+  te::Tensor input_scale = te::placeholder({n, i64c(groups)}, f32, "input_scale");
+  if (has_input_scales) args.push_back(input_scale);
   tir::IterVarRef k = te::reduce_axis(i64c(g), "k");
   te::Tensor dot = te::reduce({.name = "group_dot", .axis = "i"}, {n, i64c(rows), i64c(groups)}, [&](const Indices& i) {
     Expr col = i[2] * g + k->var;
@@ -295,7 +318,7 @@ tir::PrimFuncRef grouped_matmul_function(const IntegerFormat& f, int64_t rows, i
     if (f.asymmetric || unpacked_zero(f) != 0) codes = codes - z * inputs;
     Expr value = cast_to(f32, codes) * number(ParamPart::scale, ParamPart::super_scale, i[1]);
     if (f.minimum) value = value - cast_to(f32, inputs) * number(ParamPart::minimum, ParamPart::super_minimum, i[1]);
-    return te::reduce_sum(value, {gk});
+    return te::reduce_sum(has_input_scales ? value * input_scale({i[0], gk->var}) : value, {gk});
   });
   args.push_back(y);
   return finished(args, {});

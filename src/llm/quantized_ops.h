@@ -28,6 +28,8 @@ tir::PrimFuncRef widen_function(DType dtype, const Expr& rows, int64_t cols);
 /// Dynamic, per token: x [n, cols] f32 -> codes int8 [n, cols], scale f32 [n].
 ///   scale = max|x| / (2^(b-1)-1) of the row;  code = round(x / scale), ties to even; a row of zeros has scale 0, codes 0
 tir::PrimFuncRef quantize_token_function(const ActivationFormat& format, int64_t cols);
+/// The same of each group of consecutive columns: codes int8 [n, cols], scale f32 [n, groups].
+tir::PrimFuncRef quantize_group_function(const ActivationFormat& format, int64_t cols, int64_t group);
 /// Static: x [n, cols] f32, scale [1] | [cols] | [groups] -> codes int8 [n, cols], clamped.
 tir::PrimFuncRef quantize_static_function(const ActivationFormat& format, int64_t cols);
 /// Sums of codes: [n, cols] int8 -> [n, groups] int32, over `group` consecutive columns.
@@ -37,7 +39,9 @@ tir::PrimFuncRef code_sums_function(int64_t cols, int64_t group);
 tir::PrimFuncRef integer_matmul_function(DType weight, int64_t rows, int64_t cols);
 /// y[i, j] = sum over groups g of scale[j, g] * (dot of group g - zero[j, g] * sums[i, g]) (- minimum[j, g] * sums[i, g]), the dot of
 /// integers: int8 [n, cols], uint8 [rows, cols], the format's parts but its codes and order, int32 [n, groups] -> f32 [n, rows].
-tir::PrimFuncRef grouped_matmul_function(const IntegerFormat& format, int64_t rows, int64_t cols);
+///   has_input_scales   each group's term is multiplied by that of its inputs: one argument more, f32 [n, groups]
+tir::PrimFuncRef grouped_matmul_function(const IntegerFormat& format, int64_t rows, int64_t cols,
+                                         bool has_input_scales);
 /// The integer product back to values: y[i, j] = (acc[i, j] - zero * sums[i]) * scale (* token_scale[i]).
 ///   acc int32 [n, rows], (sums int32 [n, 1],) (scale [1] | [rows],) (zero uint8,) (token_scale f32 [n]) -> f32 [n, rows]
 /// Without sums where unpacks_zero. Scales per input feature are multiplied into x before: then there is no scale, or,

@@ -27,6 +27,7 @@ constexpr GranularityName kEmbeddingGranularities[] = {
     {"tensor", Granularity::tensor, 0}, {"channel", Granularity::channel, 0}, {"group32", Granularity::group, 32}};
 constexpr GranularityName kActivationGranularities[] = {
     {"token", Granularity::token, 0},
+    {"group", Granularity::group, 0},
     {"tensor", Granularity::tensor, 0},
     {"embedding", Granularity::input, 0},
     {"peg8", Granularity::peg, 8},
@@ -36,7 +37,7 @@ constexpr const char* kGrammar =
     "f32, {f16|bf16|q4f16_1}[+a16], float{6..28}-channel[+embed], embed-int{2..8}-{tensor|channel|group32}, or "
     "int{2..8}-{tensor|channel|input|group32|group64|group128} followed, in this order, by any of -asym, -s16 (of "
     "groups), +embed, "
-    "+a16 or +a{4..8}[-token|-tensor|-embedding|-peg8]";
+    "+a16 or +a{4..8}[-token|-group|-tensor|-embedding|-peg8]";
 
 constexpr std::string_view kNarrow = "+a16";
 
@@ -364,6 +365,7 @@ const std::vector<SchemeFamily>& scheme_families() {
       {"...+a{4..8}, +a{4..8}-token",
        "inputs of those layers (with +embed of the head too) as integers, per token, taken from the row (dynamic)",
        "S[token]"},
+      {"...+a{4..8}-group", "the same, and per group of inputs, as the weights have them (dynamic)", "S[token, in/g]"},
       {"...+a{4..8}-tensor", "the same, but for the head's; one scale from the calibration text (static)", "S[]"},
       {"...+a{4..8}-embedding", "the same, one scale per input feature (static), folded into the weights", "S[in]"},
       {"...+a{4..8}-peg8",
@@ -418,6 +420,7 @@ static std::string describe(const ActivationFormat& a, bool of_inputs) {
   std::string per;
   switch (a.granularity) {
     case Granularity::token: per = "one scale per token, dynamic"; break;
+    case Granularity::group: per = "one scale per token and group of inputs, dynamic"; break;
     case Granularity::tensor: per = "one scale per tensor, static"; break;
     case Granularity::input: per = "one scale per embedding (input feature), static"; break;
     case Granularity::peg: per = text(a.groups, " groups of consecutive features, static"); break;

@@ -19,6 +19,7 @@ namespace sator::llm {
 ///   input      S[in]          one per input feature; for activations "per embedding" (one per feature)
 ///   group      S[out, in/g]   one per g consecutive inputs of an output channel
 ///   token      S[token]       activations only: one per row, taken from the row when it is there (dynamic)
+///   group      S[token, in/g] of activations: one per row and group of the weights' inputs (dynamic)
 ///   peg        S[feature*n/features]  activations only: n groups of consecutive features
 enum class Granularity { tensor, channel, input, group, token, peg };
 
@@ -81,15 +82,15 @@ struct StoredFormats {
   bool operator==(const StoredFormats&) const = default;
 };
 
-/// How the inputs of a quantized linear layer become integers, always symmetric. Token scales are dynamic; the others are
+/// How the inputs of a quantized linear layer become integers, always symmetric. Scales of tokens and groups are dynamic; the others are
 /// static, max|x| / (2^(b-1)-1) over the calibration text, and are multiplied into the weights before these are
 /// quantized, so that the integer dot product stays whole. Where the weights have a scale s[k] per input feature, x[k] * s[k]
 /// is what is quantized; its static scale is one for all features, for no other leaves the sum over k.
 struct ActivationFormat {
   int bits = 8;
-  Granularity granularity = Granularity::token;  ///< token, tensor, input (per embedding) or peg
+  Granularity granularity = Granularity::token;  ///< token, group, tensor, input (per embedding) or peg
   int groups = 0;                                ///< with peg: how many groups of features
-  bool is_static() const { return granularity != Granularity::token; }
+  bool is_static() const { return granularity != Granularity::token && granularity != Granularity::group; }
   /// Static scales of a layer with that many input features: 1, one per feature, or one per group.
   int64_t num_scales(int64_t features) const {
     return granularity == Granularity::tensor ? 1 : granularity == Granularity::input ? features : groups;

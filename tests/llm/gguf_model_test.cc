@@ -42,12 +42,14 @@ INSTANTIATE_TEST_SUITE_P(Model, Gguf,
 
 // Products of codes by inputs of integers, of all types of codes: the script's logits are of single tokens, whose inputs are far from ties.
 TEST(GgufCodes, MeetInputsOfIntegers) {
-  for (const char* name : {"llama", "qwen2", "gpt2", "qwen2moe"}) {
-    const fs::path file = reference_model(text("gguf/", name, ".gguf"));
-    const fs::path expected = reference_model(text("gguf/", name, "-a8.safetensors"));
-    const Scheme scheme = scheme_for(file, "Q4_K_M+a8");
-    EXPECT_LE(largest_difference(file, expected, true, {}, scheme), 2e-5 * largest_logit(expected) + 1e-5) << name;
-  }
+  for (const char* name : {"llama", "qwen2", "gpt2", "qwen2moe"})
+    for (const char* inputs : {"a8", "a8-group"}) {
+      const fs::path file = reference_model(text("gguf/", name, ".gguf"));
+      const fs::path expected = reference_model(text("gguf/", name, "-", inputs, ".safetensors"));
+      const Scheme scheme = scheme_for(file, text("Q4_K_M+", inputs));
+      EXPECT_LE(largest_difference(file, expected, true, {}, scheme), 2e-5 * largest_logit(expected) + 1e-5)
+          << name << " " << inputs;
+    }
   const fs::path file = reference_model("gguf/gpt2.gguf"), expected = reference_model("gguf/gpt2-a8.safetensors");
   EXPECT_GE(largest_difference(file, expected, true, {}, scheme_for(file, {})), 1e-3 * largest_logit(expected));
 }

@@ -190,6 +190,9 @@ TEST(Model, IntegerInputsOfStoredCodes) {
             std::string::npos);
   EXPECT_NE(error_of([&] { scheme_for(folder, "awq-int4-group32+a3"); }).find("bits from 4 to 8"), std::string::npos);
   EXPECT_EQ(scheme_for(folder, "awq-int4-group32+a6-token").activation->bits, 6);
+  const fs::path rows = reference_model("quantized/packed-int8");
+  OpenOptions by_group{.scheme = scheme_for(rows, "packed-int8-channel+a8-group")};
+  EXPECT_NE(error_of([&] { open_model(rows, by_group); }).find("has no groups of inputs"), std::string::npos);
   const fs::path floats = reference_model("quantized/fp8-tensor");
   OpenOptions options{.scheme = scheme_for(floats, "fp8+a8")};
   EXPECT_NE(error_of([&] { open_model(floats, options); }).find("no integers times a scale"), std::string::npos);

@@ -37,6 +37,7 @@ constexpr Named kWeights[] = {{"tensor", Granularity::tensor, 0},
 // "+a8" means "+a8-token".
 constexpr Named kActivations[] = {{"", Granularity::token, 0},
                                   {"-token", Granularity::token, 0},
+                                  {"-group", Granularity::group, 0},
                                   {"-tensor", Granularity::tensor, 0},
                                   {"-embedding", Granularity::input, 0},
                                   {"-peg8", Granularity::peg, 8}};
@@ -71,7 +72,8 @@ TEST(Scheme, EveryCombinationReadsAsItIsNamed) {
     else
       EXPECT_FALSE(s.embedding);
     ASSERT_EQ(s.activation.has_value(), act != nullptr);
-    EXPECT_EQ(s.needs_calibration(), act && act->granularity != Granularity::token);
+    EXPECT_EQ(s.needs_calibration(),
+              act && act->granularity != Granularity::token && act->granularity != Granularity::group);
     if (act) {
       EXPECT_EQ(s.activation->bits, act_bits);
       EXPECT_EQ(s.activation->granularity, act->granularity);
@@ -92,7 +94,7 @@ TEST(Scheme, EveryCombinationReadsAsItIsNamed) {
       }
     }
   }
-  EXPECT_EQ(names, 7 * 6 * 2 * 2 * (1 + 5 * 5));
+  EXPECT_EQ(names, 7 * 6 * 2 * 2 * (1 + 5 * 6));
   for (const char* name : {"int4-group32-s16", "int3-group128-asym-s16+embed+a8", "int8-group64-s16+a16"}) {
     const Scheme s = parse_scheme(name);
     const std::string text = name, wide = std::string(text).erase(text.find("-s16"), 4);

@@ -75,7 +75,7 @@ TEST(ReferenceLogits, OfTheFirstToken) {
       EXPECT_NEAR(got[512 * i], logits[i].get<float>(), 1e-3) << name << " " << i;
     ++schemes;
   }
-  EXPECT_EQ(schemes, 7);
+  EXPECT_EQ(schemes, 8);
 }
 
 // Of a checkpoint in float32, whose other tensors every scheme of integers stores as float16. That rounding moves logits by

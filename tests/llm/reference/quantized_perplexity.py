@@ -17,7 +17,7 @@ Definitions, of W[out, in] and one scale s per tensor, channel, input or group o
                  float16)
     floatB       a power of two s per channel, so that max|w / s| as rounded is at least 1 and less than 2; w / s to the nearest multiple, ties to even, of
                  2^(e - (B - 5)), 2^e the power of two at or below |w / s|, at least 2^-14
-    activations  dynamic per token: max|x| / (2^(b-1) - 1), with +embed of the head's input too; static: the same of the ranges over the first 16 windows of the
+    activations  dynamic per token, or also per group of W: max|x| / (2^(b-1) - 1), with +embed of the head's input too; static: the same of the ranges over the first 16 windows of the
                  calibration text, multiplied into W before it is quantized
 Where a scale of inputs meets activations, these are multiplied by it before they are quantized; beside static scales the
 products have one scale, the largest of them by the calibration / (2^(b-1) - 1).
@@ -60,7 +60,7 @@ class Scheme:
             self.bits, self.floats, self.linears, self.embed, self.granularity = int(m[1]), True, True, bool(m[2]), "channel"
             self.storage = "f32" if self.bits > 16 else "bf16"
             return
-        form = r"(embed-)?int(\d)-(tensor|channel|input|group(\d+))(-asym)?(-s16)?(\+embed)?(?:\+a(\d)(?:-(token|tensor|embedding|peg8))?)?"
+        form = r"(embed-)?int(\d)-(tensor|channel|input|group(\d+))(-asym)?(-s16)?(\+embed)?(?:\+a(\d)(?:-(token|group|tensor|embedding|peg8))?)?"
         m = re.fullmatch(form, name)
         if not m:
             sys.exit(f"error: {name} is no scheme of integers")
@@ -187,8 +187,11 @@ class Gpt2:
         return np.where(r > 0, r / top, 1).astype(np.float32)
 
     @staticmethod
-    def dynamic_product(x, q, s, top):
-        """x W^T, the rows of x as integers up to `top` too."""
+    def dynamic_product(x, q, s, top, group=None):
+        """x W^T, the rows of x as integers up to `top` too, each or by groups."""
+        if group:
+            parts = [slice(k, k + group) for k in range(0, x.shape[1], group)]
+            return sum(Gpt2.dynamic_product(x[:, p], q[:, p], s[:, p], top).astype(np.float64) for p in parts).astype(np.float32)
         a = np.abs(x).max(1, keepdims=True) / top
         a = np.where(a > 0, a, 1)
         codes = np.clip(np.rint(x / a), -top, top).astype(np.float64)
@@ -198,7 +201,8 @@ class Gpt2:
         if not scheme.linears:
             return self.exact_linear
         top = np.float32(2 ** (scheme.activation_bits - 1) - 1) if scheme.activation_bits else None
-        static = scheme.activation_bits and scheme.activation != "token"
+        static = scheme.activation_bits and scheme.activation not in ("token", "group")
+        group = scheme.group if scheme.activation_bits and scheme.activation == "group" else None
         scales, weights = {}, {}
         for name in self.layers:
             w = np.ascontiguousarray(self.stored[name + ".weight"].T)
@@ -218,7 +222,7 @@ class Gpt2:
             if scheme.granularity == "input":
                 x, s = x * s[0], np.ones_like(s)
             if not static:
-                return self.dynamic_product(x, q, s, top) + self.params[name + ".bias"]
+                return self.dynamic_product(x, q, s, top, group) + self.params[name + ".bias"]
             codes = np.clip(np.rint(x / a), -top, top).astype(np.float64)
             y = codes @ (q.astype(np.float64) * s).T
             return (y * a).astype(np.float32) + self.params[name + ".bias"]
@@ -231,12 +235,12 @@ class Gpt2:
             return table, lambda x: rounded(x, self.factors) @ table.T
         q, s = quantized(self.stored["wte.weight"], scheme)
         table = (q * s).astype(np.float32)
-        if not scheme.activation_bits or scheme.activation != "token":
+        if not scheme.activation_bits or scheme.activation not in ("token", "group"):
             return table, lambda x: self.product(x, q, s, scheme)
         top = np.float32(2 ** (scheme.activation_bits - 1) - 1)
         if scheme.granularity == "input":
             return table, lambda x: self.dynamic_product(x * s[0], q, np.ones_like(s), top)
-        return table, lambda x: self.dynamic_product(x, q, s, top)
+        return table, lambda x: self.dynamic_product(x, q, s, top, scheme.group if scheme.activation == "group" else None)
 
     def program_of(self, scheme):
         """The linear layers, the token table and the head under a scheme; exact ones without one."""
@@ -285,7 +289,7 @@ def main():
     schemes = {name: None if name == "f32" else Scheme(name) for name in words[3:]}
     rows = {name: model.perplexity(scheme, ids, windows) for name, scheme in schemes.items()}
     # Static scales come out of sums in another order: their last bit decides codes.
-    dynamic = {name: scheme for name, scheme in schemes.items() if scheme and scheme.activation_bits and scheme.activation == "token"}
+    dynamic = {name: scheme for name, scheme in schemes.items() if scheme and scheme.activation_bits and scheme.activation in ("token", "group")}
     first = {name: model.first_logits(scheme, ids) for name, scheme in dynamic.items()}
     print(json.dumps({"windows": windows, "perplexity": rows, "first_logits": first}, indent=1))
 
