@@ -275,7 +275,14 @@ static std::vector<fs::path> files_of(const fs::path& argument) {
   return files;
 }
 
-/// What is written must not be what another argument names, to read or to write it.
+/// Whether a file has a name that models are read by, in a folder that an argument is.
+static bool is_of_model_in(const fs::path& file, const fs::path& folder) {
+  std::error_code error;
+  const fs::path parent = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  return is_model_file(file) && fs::weakly_canonical(parent, error) == fs::weakly_canonical(folder, error);
+}
+
+/// What is written must not be what another argument names, to read or to write it, nor a file of a model in a folder that one names.
 static void require_other_files(const std::vector<Option>& options) {
   std::error_code error;  // texts that are no paths are none of these
   auto keeps = [&](const fs::path& path) { return fs::is_regular_file(path, error) || fs::is_directory(path, error); };
@@ -293,11 +300,14 @@ static void require_other_files(const std::vector<Option>& options) {
       for (const Option& other : options)
         for (const std::string& argument : &other == &out ? std::vector<std::string>() : texts_of(other))
           for (const fs::path& kept : other.writes ? std::vector<fs::path>{argument} : files_of(argument))
-            if ((other.writes || keeps(kept)) && is_same(file, kept))
+            if (((other.writes || keeps(kept)) && is_same(file, kept)) ||
+                ((other.writes || fs::is_directory(kept, error)) && is_of_model_in(file, kept)))
               fail({.what = text(flag_of(out),
                                  " ",
                                  file,
-                                 " would replace ",
+                                 is_same(file, kept)       ? " would replace "
+                                 : fs::exists(file, error) ? " would replace a file of the model in "
+                                                           : " would be a file of the model in ",
                                  kept.string(),
                                  other.writes ? text(", which ", flag_of(other), " writes too") : ", which is read"),
                     .needs = "a file of its own",

@@ -60,7 +60,11 @@ Command convert_weight_command() {
       .options = conversion_options(
           a->config,
           a->quantization,
-          {{.name = "-o,--output FOLDER", .help = "where the weights go", .into = &a->output, .required = true},
+          {{.name = "-o,--output FOLDER",
+            .help = "where the weights go",
+            .into = &a->output,
+            .required = true,
+            .writes = true},
            {"--replace", "replace files that no conversion wrote and that stand where the weights go", &a->replace},
            {"--source FOLDER", "where the checkpoint is; beside CONFIG unless told", &a->source},
            {.name = "--source-format FORMAT",

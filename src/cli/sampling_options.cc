@@ -148,7 +148,7 @@ void say_if_short(const GenerateOptions& options, const Generated& done, int64_t
   const int64_t least = options.sampling.least_tokens(prompt_tokens);
   if (!options.constraint || done.reason != StopReason::complete || tokens >= least) return;
   io.notes << "note: the JSON document ends after " << tokens << (tokens == 1 ? " token" : " tokens")
-           << ", before the minimum of " << least << ": nothing more may follow in it\n";
+           << ", before the minimum of " << least << "\n";
 }
 
 Reason document_is_cut(int64_t tokens) {

@@ -555,6 +555,13 @@ Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name
   if (const std::optional<Scheme> own = converted ? std::nullopt : stored_scheme(folder)) {
     if (!name) return *own;
     if (std::optional<Scheme> named = stored_scheme_named(*own, *name)) return *std::move(named);
+    try {
+      return parse_scheme(*name);
+    } catch (const Error& e) {
+      Reason reason = e.reason;
+      reason.hint = text("this file's own scheme is ", own->name, "; ", reason.hint);
+      fail(std::move(reason));
+    }
   }
   if (!name && !converted) return exact_scheme(folder);
   Scheme scheme = parse_scheme(name ? *name : converted->quantization);

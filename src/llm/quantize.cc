@@ -151,14 +151,18 @@ QuantizedMatrix quantize_to_floats(std::span<const float> w, int64_t rows, int64
     Extremes range;
     if (!widen(row, range)) refuse_infinite(row, first_row + r, 0, format);
     if (range.largest() == 0) continue;
-    int exponent = std::max(std::ilogb(range.largest()), -126);  // of a normal number
-    if (small.magnitude(std::ldexp(range.largest(), -exponent)) > small.largest()) ++exponent;
+    int exponent = std::ilogb(range.largest());
+    if (exponent < 127 && small.magnitude(std::ldexp(range.largest(), -exponent)) > small.largest()) ++exponent;
     scales[static_cast<size_t>(r)] = std::ldexp(1.f, exponent);
-    const float up = std::ldexp(1.f, exponent > 126 ? -126 : -exponent), rest = exponent > 126 ? 0.5f : 1.f;
+    // In two steps, each of which is a float.
+    const int first = std::clamp(-exponent, -126, 126);
+    const float up = std::ldexp(1.f, first), rest = std::ldexp(1.f, -exponent - first);
     uint32_t* to = codes->data_as<uint32_t>() + r * words;
     for (int64_t c = 0; c < cols; ++c) {
       const float v = row[static_cast<size_t>(c)] * up * rest;
-      put_code(to, c, format.bits, small.magnitude(v) | (std::signbit(v) ? small.sign() : 0));
+      // What would be rounded to 2^128 stays below it.
+      const uint32_t magnitude = std::min(small.magnitude(v), small.largest());
+      put_code(to, c, format.bits, magnitude | (std::signbit(v) ? small.sign() : 0));
     }
   }
   QuantizedMatrix q{.format = format, .rows = rows, .cols = cols, .parts = {}};

@@ -37,7 +37,8 @@ constexpr const char* kGrammar =
     "f32, {f16|bf16|q4f16_1}[+a16], float{6..28}-channel[+embed], embed-int{2..8}-{tensor|channel|group32}, or "
     "int{2..8}-{tensor|channel|input|group32|group64|group128} followed, in this order, by any of -asym, -s16 (of "
     "groups), +embed, "
-    "+a16 or +a{4..8}[-token|-group|-tensor|-embedding|-peg8]";
+    "+a16 or +a{4..8}[-token|-group|-tensor|-embedding|-peg8]; of a file that holds codes its own "
+    "name[+a16|+a{4..8}[-group]]";
 
 constexpr std::string_view kNarrow = "+a16";
 
@@ -341,6 +342,10 @@ std::optional<Scheme> stored_scheme_named(const Scheme& own, std::string_view na
   }
   scheme.activation = read_activation(r);
   if (!r.done()) return {};
+  if (scheme.activation && own.stored && own.stored->codes.empty())
+    fail({.what = text(own.name, " are floats: there are no products by codes whose inputs could be integers"),
+          .needs = text(own.name, " as it is, or another scheme"),
+          .hint = text("int8-channel+a", scheme.activation->bits, " quantizes them")});
   if (scheme.activation && scheme.activation->is_static())
     fail({.what = text("the codes of ", own.name, " are given, and static scales of inputs would change them"),
           .needs = "scales that are taken from each row",

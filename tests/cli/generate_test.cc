@@ -372,6 +372,14 @@ TEST_F(Generate, ResultsHaveAFileOfTheirOwn) {
   EXPECT_NE(
       notes({"logits", kExample.string(), "--ids", "1", "-o", both, "--json", both}).find("which --json writes too"),
       std::string::npos);
+  const std::string model = kExample.string(), out = (folder_.path() / "out").string();
+  EXPECT_NE(notes({"tokenize", model, "--json", model + "/adapter_config.json"})
+                .find(text("would be a file of the model in ", model, ", which is read")),
+            std::string::npos);
+  EXPECT_NE(notes({"convert_weight", model, "--quantization", "f16", "-o", out, "--json", out + "/params_shard_0.bin"})
+                .find(text("would be a file of the model in ", out, ", which -o writes too")),
+            std::string::npos);
+  EXPECT_FALSE(fs::exists(model + "/adapter_config.json") || fs::exists(out));
   EXPECT_EQ(read_file(prompt), "Once upon a time");
   EXPECT_FALSE(fs::exists(both));
 }

@@ -193,6 +193,12 @@ TEST(Model, IntegerInputsOfStoredCodes) {
   const fs::path rows = reference_model("quantized/packed-int8");
   OpenOptions by_group{.scheme = scheme_for(rows, "packed-int8-channel+a8-group")};
   EXPECT_NE(error_of([&] { open_model(rows, by_group); }).find("has no groups of inputs"), std::string::npos);
+  EXPECT_NE(error_of([&] { scheme_for(folder, "awq-int4-group64+a8"); }).find("own scheme is awq-int4-group32"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              stored_scheme_named({.name = "F16", .stored = std::make_shared<StoredFormats>()}, "F16+a8");
+            }).find("F16 are floats"),
+            std::string::npos);
   const fs::path floats = reference_model("quantized/fp8-tensor");
   OpenOptions options{.scheme = scheme_for(floats, "fp8+a8")};
   EXPECT_NE(error_of([&] { open_model(floats, options); }).find("no integers times a scale"), std::string::npos);

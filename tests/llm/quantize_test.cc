@@ -325,6 +325,9 @@ TEST(Quantize, SmallFloatsOfAPowerOfTwo) {
   const QuantizedMatrix f32_like = quantize(w, 5, 4, {.bits = 28, .exponent_bits = 4});
   const std::vector<float> scales = to_f32(f32_like[ParamPart::scale]);
   EXPECT_EQ(scales, (std::vector<float>{1, 1, 1, 0x1p127f, 0x1p-126f}));
+  const std::vector<float> edges =
+      dequantize(quantize(std::vector<float>{huge, -huge, 5 * tiny, -tiny}, 2, 2, {.bits = 6, .exponent_bits = 4}));
+  EXPECT_EQ(edges, (std::vector<float>{0x1.8p127f, -0x1.8p127f, 4 * tiny, -tiny}));  // no infinity; 5 is half way to 6
   std::vector<float> exact = dequantize(f32_like);
   EXPECT_EQ(exact[2], 0x1p-30f);  // a multiple of the least step, 2^-37
   exact[13] = -1;                 // 2^-127 of the largest is 0 there

@@ -42,7 +42,7 @@ static bool is_spent(const Automaton& place) {
 
 void JsonConstraint::restart(int64_t tokens, int64_t least) {
   place_.restart();
-  refused_.clear(), early_.clear();
+  refused_.clear(), early_.clear(), over_.clear();
   may_end_ = false;
   tokens_left_ = tokens, missing_ = least;
   if (find_way(place_, tokens)) return;
@@ -94,7 +94,11 @@ std::span<const uint64_t> JsonConstraint::allowed() {
   leave_out(early_);
   if (std::ssize(early_) == kMostEarly || std::ranges::all_of(mask_, [](uint64_t bits) { return bits == 0; })) {
     may_end_ = true;
-    for (int32_t id : std::exchange(early_, {})) mask_[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
+    const std::vector<int32_t> over = std::exchange(over_, {});
+    const bool all_end = over.size() == early_.size();
+    for (int32_t id : std::exchange(early_, {}))
+      if (all_end || std::ranges::find(over, id) == over.end())  // first what has its end before it
+        mask_[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
   }
   return mask_;
 }
@@ -105,6 +109,7 @@ bool JsonConstraint::take(int32_t id) {
     internal_error(text("token ", id, " was allowed and does not go on with the document"));
   if (missing_ > 1 && !may_end_ && !has_one_way() && is_spent(next) && !is_spent(place_)) {
     early_.push_back(id);
+    if (next.is_complete()) over_.push_back(id);
     return false;
   }
   if (!way_.empty() && way_.back() == id) {
@@ -115,7 +120,7 @@ bool JsonConstraint::take(int32_t id) {
   }
   place_ = std::move(next);
   --tokens_left_, --missing_;
-  refused_.clear(), early_.clear();
+  refused_.clear(), early_.clear(), over_.clear();
   may_end_ = false;
   return true;
 }

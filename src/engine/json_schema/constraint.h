@@ -33,7 +33,8 @@ class JsonConstraint final : public TokenConstraint {
   int64_t tokens_left_ = 0, missing_ = 0;  // at most so many, and at least
   std::vector<int32_t> way_;               // tokens that complete the document, the next one last
   std::vector<int32_t> refused_;           // tokens after which those that are left would not suffice
-  std::vector<int32_t> early_;             // tokens after which the document could only end
+  std::vector<int32_t> early_;             // tokens after which the document could only end,
+  std::vector<int32_t> over_;              // and those of them that end it
   bool may_end_ = false;                   // before the minimum, for nothing else may follow
 };
 

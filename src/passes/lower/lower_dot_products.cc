@@ -95,8 +95,8 @@ bool is_near(const Expr& e) {
 Expr word_call(const char* op, const Expr& a, const Expr& b) { return call(u32, op, {a, b}); }
 Expr word_and(const Expr& a, int64_t mask) { return word_call("tir.bitwise_and", a, int_imm(mask, u32)); }
 
-/// The arguments of a call of two words; null if e is something else.
-const Call* is_word_call(const Expr& e, const char* op) {
+/// The call of such an op of words; null if e is something else.
+const Call* as_word_call(const Expr& e, const char* op) {
   const Call* c = e.as<Call>();
   return c && c->dtype == u32 && c->op == op ? c : nullptr;
 }
@@ -115,23 +115,23 @@ struct Codes {
 };
 std::optional<Codes> codes_of(const Expr& e) {
   const Cast* byte = e.as<Cast>();
-  const Call* masked = byte && byte->dtype == u8 ? is_word_call(byte->value, "tir.bitwise_and") : nullptr;
+  const Call* masked = byte && byte->dtype == u8 ? as_word_call(byte->value, "tir.bitwise_and") : nullptr;
   const auto mask = masked ? as_int(masked->args[1]) : std::nullopt;
   if (!mask || *mask < 1 || *mask > 255) return {};
   Expr low = masked->args[0];
   Codes codes{.mask = *mask, .low = nullptr, .low_shift = nullptr};
-  const Call* joined = is_word_call(low, "tir.bitwise_or");
+  const Call* joined = as_word_call(low, "tir.bitwise_or");
   if (joined) {
     low = joined->args[0];
-    const Call* up = is_word_call(joined->args[1], "tir.shift_left");
-    const Call* by_one = up ? is_word_call(up->args[0], "tir.shift_left") : nullptr;
+    const Call* up = as_word_call(joined->args[1], "tir.shift_left");
+    const Call* by_one = up ? as_word_call(up->args[0], "tir.shift_left") : nullptr;
     const Sub* rest = up ? up->args[1].as<Sub>() : nullptr;
     codes.high = by_one && is_one(by_one->args[1]) ? by_one->args[0].as<BufferLoad>() : nullptr;
     if (!codes.high || !rest || !is_int(rest->a, 31)) return {};
-    const Call* down = is_word_call(low, "tir.shift_right");
+    const Call* down = as_word_call(low, "tir.shift_right");
     if (!down || !equal(down->args[1], rest->b)) return {};
   }
-  const Call* down = is_word_call(low, "tir.shift_right");
+  const Call* down = as_word_call(low, "tir.shift_right");
   if (!down) return {};
   codes.low = down->args[0];
   codes.low_shift = down->args[1];
