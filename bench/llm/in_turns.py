@@ -115,7 +115,7 @@ def figures_of(name, seen, bytes_per_token, rate):
 def as_line(row, peers):
     each = "  ".join(f"{p} {row[p + '_median']:.1f} ({row[p + '_least']:.0f}-{row[p + '_most']:.0f})" for p in peers)
     read = f"  {row['of_a_plain_read']:.2f} of a plain read" if "of_a_plain_read" in row else ""
-    return f"{row['case']:30s}{each}" + (f"  x {row['ratio']:.2f}" if "ratio" in row else "") + read
+    return f"{row['case']:38s}{each}" + (f"  x {row['ratio']:.2f}" if "ratio" in row else "") + read
 
 
 def main():

@@ -301,7 +301,7 @@ static void require_other_files(const std::vector<Option>& options) {
         for (const std::string& argument : &other == &out ? std::vector<std::string>() : texts_of(other))
           for (const fs::path& kept : other.writes ? std::vector<fs::path>{argument} : files_of(argument))
             if (((other.writes || keeps(kept)) && is_same(file, kept)) ||
-                ((other.writes || fs::is_directory(kept, error)) && is_of_model_in(file, kept)))
+                ((other.writes_into || fs::is_directory(kept, error)) && is_of_model_in(file, kept)))
               fail({.what = text(flag_of(out),
                                  " ",
                                  file,
@@ -309,7 +309,9 @@ static void require_other_files(const std::vector<Option>& options) {
                                  : fs::exists(file, error) ? " would replace a file of the model in "
                                                            : " would be a file of the model in ",
                                  kept.string(),
-                                 other.writes ? text(", which ", flag_of(other), " writes too") : ", which is read"),
+                                 other.writes        ? text(", which ", flag_of(other), " writes too")
+                                 : other.writes_into ? text(", where ", flag_of(other), " writes")
+                                                     : ", which is read"),
                     .needs = "a file of its own",
                     .hint = "take another name, or another ending"});
     }

@@ -149,20 +149,20 @@ void run(const ChatArguments& a, Streams& io) {
   while (const std::optional<std::string> line = lines.next()) {
     const std::string command(trim(*line));
     if (command.empty()) continue;
-    const bool commands = is_command(*line);
-    if (commands && (command == "/exit" || command == "/quit" || command == "/bye")) break;
-    if (commands && command == "/help") {
+    const bool has_command = is_command(*line);
+    if (has_command && (command == "/exit" || command == "/quit" || command == "/bye")) break;
+    if (has_command && command == "/help") {
       io.notes << kHelp;
       continue;
     }
-    if (commands && command == "/reset") {
+    if (has_command && command == "/reset") {
       chat.restart();
       io.notes << "a new conversation\n";
       continue;
     }
     interrupted();
     try {
-      if (commands)
+      if (has_command)
         fail({.what = text(command.substr(0, command.find(' ')), " is no command"),
               .needs = "/reset, /exit, /help, or a message",
               .hint = kSpaceBeforeSlash});

@@ -34,6 +34,7 @@ inline Range between(double least, double most) { return {.least = least, .most 
 ///   range     of a number, or of each number of a list; every option of numbers states one
 ///   instead   another option that fills the place of a required one; both at once are refused
 ///   writes    a file that the command writes: no other argument may name it
+///   writes_into   a folder that it writes a model's weights to; which one may be, it says itself
 ///   also      what it is called elsewhere, or by those who misremember: proposed, not accepted
 struct Option {
   std::string name;
@@ -44,7 +45,7 @@ struct Option {
   std::optional<Range> range = {};
   std::vector<std::string> also = {};
   std::string instead = {};
-  bool writes = false;
+  bool writes = false, writes_into = false;
 };
 
 /// What a running command reads and writes.

@@ -64,7 +64,7 @@ Command convert_weight_command() {
             .help = "where the weights go",
             .into = &a->output,
             .required = true,
-            .writes = true},
+            .writes_into = true},
            {"--replace", "replace files that no conversion wrote and that stand where the weights go", &a->replace},
            {"--source FOLDER", "where the checkpoint is; beside CONFIG unless told", &a->source},
            {.name = "--source-format FORMAT",

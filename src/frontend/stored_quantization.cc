@@ -72,12 +72,12 @@ StoredQuantization read_fp8(const JsonAt& at) {
   return q;
 }
 
-/// Weights of compressed-tensors that are 8-bit floats.
 /// Whether scales of inputs are taken from each row, or are stored.
 std::string read_activations(const JsonAt& inputs) {
   return inputs.boolean_or("dynamic", false) ? "dynamic" : "static";
 }
 
+/// Weights of compressed-tensors that are 8-bit floats.
 StoredQuantization read_compressed_floats(const JsonAt& group) {
   const JsonAt weights = group.at("weights");
   if (weights.string_or("type", "") != "float") weights.at("type").fail("is no float", "float", kOriginal);

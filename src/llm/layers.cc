@@ -339,13 +339,13 @@ RExpr Layers::quantized_linear(const RExpr& x, const Matrix& w, const IntegerFor
   if (!has_integer_values(f))
     fail({.what = text("the weight of ", w.name, " is stored as values that are no integers times a scale"),
           .needs = "codes of integers, where inputs are integers too",
-          .hint = "leave +a8 out"});
+          .hint = text("leave +a", activation->bits, " out")});
   const bool by_group = activation->granularity == Granularity::group;
   if (by_group && !grouped)
     fail({.what = text("the weight of ", w.name, " has no groups of inputs, whose scales ", scheme_.name, " asks for"),
           .needs = "weights with a scale for each group of inputs",
           .hint = text("leave -group out: +a", activation->bits, " has one scale per token")});
-  RExpr q, token_scale, output_scale = per_input ? nullptr : scale;
+  RExpr q, dynamic_scale /* of tokens, or of their groups */, output_scale = per_input ? nullptr : scale;
   if (activation->is_static()) {
     auto extra = [&](ParamPart which, const char* ending, int64_t count) {
       ParamSpec spec = like;
@@ -367,7 +367,7 @@ RExpr Layers::quantized_linear(const RExpr& x, const Matrix& w, const IntegerFor
         {input},
         tuple_info({matrix_info(n, cols, i8), scales}));
     q = out_.emit(tuple_get(pair, 0));
-    token_scale = out_.emit(tuple_get(pair, 1));
+    dynamic_scale = out_.emit(tuple_get(pair, 1));
   }
   std::vector<RExpr> unpack_args = {codes};
   if (unpacks_zero(f)) unpack_args.push_back(zero);
@@ -382,7 +382,7 @@ RExpr Layers::quantized_linear(const RExpr& x, const Matrix& w, const IntegerFor
     std::vector<size_t> weights;
     for (size_t i = 1; i < args.size(); ++i) weights.push_back(i);
     args.push_back(sums);
-    if (by_group) args.push_back(token_scale);
+    if (by_group) args.push_back(dynamic_scale);
     RExpr y = call_by_row(grouped_matmul_function(f, rows, cols, by_group),
                           "NT_matmul",
                           args,
@@ -390,8 +390,8 @@ RExpr Layers::quantized_linear(const RExpr& x, const Matrix& w, const IntegerFor
                           matrix_info(n, rows),
                           w.experts,
                           w.layer);
-    if (!token_scale || by_group) return y;
-    RExpr column = op("expand_dims", {token_scale}, {{"axis", 1}});
+    if (!dynamic_scale || by_group) return y;
+    RExpr column = op("expand_dims", {dynamic_scale}, {{"axis", 1}});
     return op("multiply", {y, column}, {}, w.layer);
   }
   RExpr acc = call_by_row(integer_matmul_function(weight_dtype, rows, cols),
@@ -411,8 +411,8 @@ RExpr Layers::quantized_linear(const RExpr& x, const Matrix& w, const IntegerFor
   };
   if (output_scale) add_weight(output_scale, !per_input);
   if (zero && !unpacks_zero(f)) add_weight(zero, true);
-  if (token_scale) args.push_back(token_scale);
-  const tir::PrimFuncRef rescale = rescale_function(f, rows, output_scale != nullptr, token_scale != nullptr);
+  if (dynamic_scale) args.push_back(dynamic_scale);
+  const tir::PrimFuncRef rescale = rescale_function(f, rows, output_scale != nullptr, dynamic_scale != nullptr);
   const StructInfo out = matrix_info(n, rows);
   if (weights.empty()) return call_function(rescale, "rescale", args, out, w.layer);
   return call_by_row(rescale, "rescale", args, weights, out, w.experts, w.layer);

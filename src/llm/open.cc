@@ -559,7 +559,7 @@ Scheme scheme_for(const fs::path& folder, const std::optional<std::string>& name
       return parse_scheme(*name);
     } catch (const Error& e) {
       Reason reason = e.reason;
-      reason.hint = text("this file's own scheme is ", own->name, "; ", reason.hint);
+      reason.hint = text("the checkpoint's own scheme is ", own->name, "; ", reason.hint);
       fail(std::move(reason));
     }
   }

@@ -208,6 +208,8 @@ Expr to_code(const Expr& value, int bits) {
   return cast_to(i8, max(min(rounded, top), -top));
 }
 
+/// By which the largest becomes the largest code.
+Expr scale_of(const Expr& largest, int bits) { return largest * constant(1.0 / ((1 << (bits - 1)) - 1), f32); }
 /// Where all are zeros the scale is 0, and so are the codes.
 Expr inverse_of(const Expr& scale) {
   return call(f32, "tir.if_then_else", {gt(scale, constant(0, f32)), div(constant(1, f32), scale), constant(0, f32)});
@@ -222,9 +224,8 @@ tir::PrimFuncRef quantize_token_function(const ActivationFormat& f, int64_t cols
   te::Tensor largest = te::reduce({.name = "largest", .axis = "i"}, {n}, [&](const Indices& i) {
     return te::reduce_max(call(f32, "tir.fabs", {x({i[0], k->var})}), {k});
   });
-  te::Tensor scale = te::compute({.name = "scale", .axis = "i"}, {n}, [&](const Indices& i) {
-    return largest(i) * constant(1.0 / ((1 << (f.bits - 1)) - 1), f32);
-  });
+  te::Tensor scale =
+      te::compute({.name = "scale", .axis = "i"}, {n}, [&](const Indices& i) { return scale_of(largest(i), f.bits); });
   te::Tensor codes = te::compute({.name = "quantize", .axis = "i"}, {n, i64c(cols)}, [&](const Indices& i) {
     return to_code(x(i) * inverse_of(scale({i[0]})), f.bits);
   });
@@ -242,7 +243,7 @@ tir::PrimFuncRef quantize_group_function(const ActivationFormat& f, int64_t cols
     return te::reduce_max(value, {k});
   });
   te::Tensor scale = te::compute({.name = "scale", .axis = "i"}, {n, i64c(groups)}, [&](const Indices& i) {
-    return largest(i) * constant(1.0 / ((1 << (f.bits - 1)) - 1), f32);
+    return scale_of(largest(i), f.bits);
   });
   te::Tensor codes = te::compute({.name = "quantize", .axis = "i"}, {n, i64c(cols)}, [&](const Indices& i) {
     return to_code(x(i) * inverse_of(scale({i[0], floordiv(i[1], group)})), f.bits);

@@ -380,14 +380,13 @@ const std::vector<SchemeFamily>& scheme_families() {
        "every product, also attention's, of 16-bit floats (those of the weights, else f16), summed in f32; KV cache "
        "of 16 bits",
        "as above"},
-      {"{Q4_K_M|awq-int4-group128|...}[+a16|+a{4..8}]",
+      {"{Q4_K_M|awq-int4-group128|...}[+a16|+a{4..8}[-group]]",
        "the codes that a file holds, under its own name; with +a8 inputs of products by codes of integers are integers "
        "too",
        "as the file has them"},
       {"float{6..28}-channel[+embed]",
        "floats of a sign, 4 bits of exponent and the rest of mantissa, a power of two for each channel: float32 in 28 "
-       "bits, bfloat16 in 12; "
-       "exact but for weights below 2^-14 of the largest of their channel",
+       "bits, bfloat16 in 12, exact but for weights below 2^-14 of the largest of their channel",
        "S[out]"},
       {"embed-int{2..8}-{tensor|channel|group32}", "token embedding and head alone", "S[], S[token id], S[id, in/32]"},
       {"q4f16_1",

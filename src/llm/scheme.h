@@ -137,9 +137,9 @@ bool have_same_weights(const Scheme& a, const Scheme& b);
 /// Errors: the name does not follow the grammar; says which part is wrong and lists the nearest names.
 Scheme parse_scheme(std::string_view name);
 
-/// The scheme of a checkpoint's own codes (Scheme::stored), or that with `+a16` or `+a{4..8}` behind its name; nothing where `name` is
+/// The scheme of a checkpoint's own codes (Scheme::stored), or that with `+a16` or `+a{4..8}[-group]` behind its name; nothing where `name` is
 /// that of another one.
-/// Errors: static scales of inputs, which would change the codes.
+/// Errors: static scales of inputs, which would change the codes; inputs of integers where the checkpoint holds floats alone.
 std::optional<Scheme> stored_scheme_named(const Scheme& own, std::string_view name);
 
 /// One line of `sator schemes`: a family of names and what they mean.

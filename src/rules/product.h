@@ -16,8 +16,7 @@ struct ProductPlan {
   bool sums_pairs = false;  ///< the products of a k_group are floats, whose order the instruction chooses
   /// Of 2 * k_group consecutive k, every second one is in one instruction: of codes of 4 bits these are a word's bytes.
   bool every_second = false;
-  int64_t k_whole =
-      1;  ///< consecutive k whose codes fill whole words, where `operand` takes k_group codes out of words at once
+  int64_t k_whole = 1;   ///< consecutive k whose codes fill words, where `operand` takes k_group of them out at once
   int64_t k_unroll = 1;  ///< consecutive k that are written out: those whose codes share a word
   int64_t k_shared =
       1;  ///< consecutive k, a multiple of k_unroll, that a loop of its own goes over: those of one scale

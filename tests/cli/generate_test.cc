@@ -311,7 +311,6 @@ TEST_F(Generate, ADocumentThatHasNoRoomIsRefused) {
 
 // Whether a document fits is judged by the tokens that its texts take, not by their bytes.
 TEST_F(Generate, ALongTextFitsIntoFewTokens) {
-  TempFolder folder;
   const std::string file = (folder_.path() / "schema.json").string();
   for (const char* schema :
        {R"({"type": "string", "minLength": 150})", R"({"type": "string", "pattern": "^[a-z ]{150}$"})"}) {
@@ -351,6 +350,15 @@ TEST_F(Generate, ADocumentGoesOnToTheMinimumOrSaysSo) {
       }
   }
   EXPECT_LT(shortest, 6);
+  // What has only its end behind it comes before the end.
+  write_file(file, R"({"enum": ["a", "ab", "abc"]})");
+  for (const char* temperature : {"0", "1.5"})
+    EXPECT_EQ(
+        parse_json(run(kExample, {"--json-schema", file, "--min-tokens", "15", "--temperature", temperature}, "60")
+                       .json.at("text")
+                       .get<std::string>(),
+                   "the text"),
+        "abc");
 }
 
 // What a command reads, and what it writes elsewhere, it does not write over.
@@ -377,7 +385,7 @@ TEST_F(Generate, ResultsHaveAFileOfTheirOwn) {
                 .find(text("would be a file of the model in ", model, ", which is read")),
             std::string::npos);
   EXPECT_NE(notes({"convert_weight", model, "--quantization", "f16", "-o", out, "--json", out + "/params_shard_0.bin"})
-                .find(text("would be a file of the model in ", out, ", which -o writes too")),
+                .find(text("would be a file of the model in ", out, ", where -o writes")),
             std::string::npos);
   EXPECT_FALSE(fs::exists(model + "/adapter_config.json") || fs::exists(out));
   EXPECT_EQ(read_file(prompt), "Once upon a time");

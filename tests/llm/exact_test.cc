@@ -109,6 +109,8 @@ TEST(Exact, TheCacheIsFloat32) {
   const ModelConfig config = config_of(example());
   EXPECT_EQ(cache_dtype_of(config, scheme_for(example(), {}), {}), f32);
   EXPECT_EQ(cache_dtype_of(config, scheme_for(example(), "f16"), {}), f16);
+  EXPECT_EQ(cache_dtype_of(config, scheme_for(example(), "float28-channel"), {}), f32);  // the same numbers as f32
+  EXPECT_EQ(cache_dtype_of(config, scheme_for(example(), "float12-channel"), {}), f16);
   EXPECT_EQ(cache_dtype_of(config, scheme_for(example(), {}), {.cache_dtype = bf16}), bf16);
 }
 

@@ -1,4 +1,5 @@
 // Bytes of a table of 16, chosen by bytes.
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/IntrinsicsAArch64.h>
 #include <llvm/IR/IntrinsicsX86.h>
@@ -36,14 +37,8 @@ llvm::Constant* repeated(Emit& e, const Entries& table, int lanes) {
 /// Of as many lanes as one register has, at most; every one of its parts of 16 bytes has the table.
 llvm::Value* of_one_register(Emit& e, const Entries& table, llvm::Value* index, int lanes) {
   llvm::Value* bytes = repeated(e, table, lanes);
-  if (e.level.triple.starts_with("aarch64"))
+  if (!e.level.triple.starts_with("x86_64"))
     return e.b.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_tbl1, {index->getType()}, {bytes, index});
-  if (!e.level.triple.starts_with("x86_64")) {
-    llvm::Value* out = llvm::PoisonValue::get(index->getType());
-    for (uint64_t l = 0; l < static_cast<uint64_t>(lanes); ++l)
-      out = e.b.CreateInsertElement(out, e.b.CreateExtractElement(bytes, e.b.CreateExtractElement(index, l)), l);
-    return out;
-  }
   const llvm::Intrinsic::ID id = lanes == 64   ? llvm::Intrinsic::x86_avx512_pshuf_b_512
                                  : lanes == 32 ? llvm::Intrinsic::x86_avx2_pshuf_b
                                                : llvm::Intrinsic::x86_ssse3_pshuf_b_128;
@@ -72,20 +67,9 @@ llvm::Value* emit_lookup16(Emit& e, const Call& n) {
   std::vector<llvm::Value*> parts;
   for (int at = 0; at < lanes; at += width)
     parts.push_back(of_one_register(e, table, e.b.CreateShuffleVector(index, lanes_from(at, width, lanes)), width));
-  llvm::Value* out = parts[0];
-  for (size_t i = 1; i < parts.size(); ++i) {
-    const int have = static_cast<int>(i) * width;
-    // The next part behind those that are there: both as wide as the whole first.
-    std::vector<int> wide_first = lanes_from(0, have + width, have), wide_next, merge;
-    for (int l = 0; l < have + width; ++l) {
-      wide_next.push_back(l < have ? -1 : l - have);
-      merge.push_back(l < have ? l : have + width + l);
-    }
-    out = e.b.CreateShuffleVector(
-        e.b.CreateShuffleVector(out, wide_first), e.b.CreateShuffleVector(parts[i], wide_next), merge);
-  }
-  return static_cast<int>(parts.size()) * width == lanes ? out
-                                                         : e.b.CreateShuffleVector(out, lanes_from(0, lanes, lanes));
+  llvm::Value* out = llvm::concatenateVectors(e.b, parts);
+  if (static_cast<int>(parts.size()) * width == lanes) return out;
+  return e.b.CreateShuffleVector(out, lanes_from(0, lanes, lanes));
 }
 
 }  // namespace sator::codegen

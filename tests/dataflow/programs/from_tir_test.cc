@@ -256,6 +256,33 @@ def f(Q: T.Buffer((1024, 512), "float16"), A: T.Buffer((1, 512), "float32"), C: 
   EXPECT_EQ(statements_beside, 0);
 }
 
+// What is made of codes counts with 16 bits, of codes of as many and more with those that it has.
+TEST(FromTir, WhatIsMadeOfWideCodesKeepsItsWidth) {
+  for (const auto& [bits, made] : {std::pair(12, 16), {15, 16}, {16, 32}, {28, 32}}) {
+    const std::string script = text(R"(
+@T.prim_func
+def f(Q: T.Buffer((64, 32), "uint32"), A: T.Buffer((1, 32), "float32"), C: T.Buffer((1, 64), "float32")):
+    W = T.alloc_buffer((64, 32), "float32")
+    for i0, i1 in T.grid(64, 32):
+        with T.block("dequantize"):
+            v0, v1 = T.axis.remap("SS", [i0, i1])
+            W[v0, v1] = T.reinterpret("float32", T.bitwise_and(Q[v0, v1], T.uint32()",
+                                    (1 << bits) - 1,
+                                    R"())) * T.float32(2)
+    for i, j, k in T.grid(1, 64, 32):
+        with T.block("matmul"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * W[vj, vk]
+)");
+    const TirWork read = work_of(*tir::parse_function(script),
+                                 {.name = "f", .sizes = {}, .params = {{OperandKind::weight, bits}, {}, {}}});
+    ASSERT_EQ(read.kernel.work.size(), 2u);
+    EXPECT_EQ(read.kernel.work[1].operands[1].bits, made) << bits;
+  }
+}
+
 // Of a table of codes only the rows that are taken are read and made: three of 1024.
 TEST(FromTir, RowsTakenOfCodesAreMadeAlone) {
   const char* const text = R"(
