@@ -13,7 +13,8 @@ using namespace tir;
 
 namespace {
 
-constexpr int64_t kPair = 2;  // products of one instruction
+constexpr int64_t kPair = 2;        // products of one instruction
+constexpr int64_t kTileDepth = 32;  // of one instruction on tiles
 
 /// The bfloat16 that is widened to float32, as it is read; null if e is something else.
 const BufferLoad* widened_bf16(const Expr& e) {
@@ -60,8 +61,14 @@ MaybeReason schedule_bf16_product(Schedule& s, const target::CpuLevel& level) {
   if (!product || !lies_in_pairs(s.get(product)))
     return Reason{.what = "no block sums products of bfloat16 in pairs",
                   .needs = "C[i, j] += float32(A[.., k]) * float32(B[.., k // 2, .., k % 2])"};
+  const ProductPlan plan{.product = product, .k_group = kPair, .sums_pairs = true};
+  const Block& block = s.get(product);
   try {
-    schedule_product_tiles(s, {.product = product, .k_group = kPair, .sums_pairs = true}, level);
+    // A row has the same bits in any number of rows, so one row alone is summed as on tiles, too.
+    if (*as_int(block.iter_vars[2]->dom->extent) % kTileDepth == 0 && fits_matrix_tiles(block, level))
+      schedule_on_matrix_tiles(s, plan, level);
+    else
+      schedule_product_tiles(s, plan, level);
   } catch (const Error& e) {
     return e.reason;
   }

@@ -73,13 +73,17 @@ MaybeReason schedule_integer_product(Schedule& s, const target::CpuLevel& level)
   const bool few_rows = are_few(most_rows(s, dots));
   // Bytes lie in words as they are: reading them there costs nothing. For few rows other codes are cut out on the way.
   if (few_rows || !columns || *columns % kPanel != 0 || bits == 8) plan.operand = nullptr;
+  const bool on_tiles = !few_rows && (plan.operand || bits == 8) && fits_matrix_tiles(block, level);
   plan.every_second = few_rows && bits == 4 && *depth % (2 * kDot) == 0;
   // As many codes as fill whole words: then shifts and words of each four are constants.
   const int64_t whole = bits > 0 && bits < 8 ? 32 / std::gcd(bits, int64_t{32}) : 1;
   if (few_rows && !plan.every_second && *depth % whole == 0) plan.k_unroll = whole;
   if (plan.operand) plan.k_whole = whole_columns(s, plan.operand, whole);
   try {
-    schedule_product_tiles(s, plan, level);
+    if (on_tiles)
+      schedule_on_matrix_tiles(s, plan, level);
+    else
+      schedule_product_tiles(s, plan, level);
   } catch (const Error& e) {
     return e.reason;
   }

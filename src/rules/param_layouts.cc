@@ -279,8 +279,9 @@ class Packer {
 }  // namespace
 
 ModuleRef attach_param_layouts(const ModuleRef& module, const passes::PassContext& ctx) {
-  const bool in_pairs = ctx.target && ctx.target->is_cpu() &&
-                        std::ranges::any_of(ctx.target->levels(), [](const auto* level) { return level->dot_bf16; });
+  const bool in_pairs =
+      ctx.target && ctx.target->is_cpu() &&
+      std::ranges::any_of(ctx.target->levels(), [](const auto* level) { return level->dot_bf16 || level->tiles; });
   return Packer(module, in_pairs).run();
 }
 

@@ -15,6 +15,55 @@ namespace sator::rules {
 using namespace schedule;
 using namespace tir;
 
+int64_t columns_of_one_row(const target::CpuLevel& level, std::optional<int64_t> columns, int64_t lanes) {
+  const int64_t most = std::min<int64_t>(level.weight_streams, 8 * lanes / kPanel);
+  for (int64_t width = most * kPanel; columns && width > kPanel; width /= 2)
+    if (*columns % width == 0 && *columns / width >= 2) return width;
+  return kPanel;
+}
+
+void make_panel_wise(Schedule& s, const BlockHandle& operand, int64_t group, int64_t whole, const Loop& at) {
+  auto panel = [&](const std::vector<VarRef>& i) {
+    std::vector<Expr> index = {floordiv(i[0], kPanel), floordiv(i[1], group), floormod(i[0], kPanel)};
+    if (group > 1) index.push_back(floormod(i[1], group));
+    return index;
+  };
+  DType index = s.get(operand).iter_vars[0]->var->dtype;
+  transform_layout(
+      s, operand, BufferSelector{true, int64_t{0}}, arith::index_map(2, panel, index), schedule::Value(), false);
+  compute_at(s, operand, at, true);
+  std::vector<Loop> own = get_loops(s, operand);
+  Loop column = own[own.size() - 2], k = own[own.size() - 1];
+  std::vector<Loop> columns = schedule::split(s, column, Factors{std::nullopt, factor(column, kPanel)});
+  if (group == 1) {
+    reorder(s, std::vector<Loop>{columns[0], k, columns[1]});
+    vectorize(s, columns[1]);
+    return;
+  }
+  if (whole > 1) {  // LowerDotProducts takes those of a group out of words together
+    std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, whole / group), factor(k, group)});
+    reorder(s, std::vector<Loop>{columns[0], ks[0], ks[1], columns[1], ks[2]});
+    unroll(s, ks[1]);
+    vectorize(s, columns[1]);
+    return;
+  }
+  std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, group)});
+  reorder(s, std::vector<Loop>{columns[0], ks[0], columns[1], ks[1]});
+  vectorize(s, fuse(s, std::vector<Loop>{columns[1], ks[1]}));
+}
+
+BlockHandle block_that_stores(Schedule& s, const BlockHandle& product, size_t own_blocks) {
+  std::vector<BlockHandle> consumers = get_consumers(s, product);
+  if (consumers.size() != 1 || leaf_blocks(s).size() != own_blocks + 1 || s.get(consumers[0]).init)
+    return cache_write(s, product, BufferSelector{true, int64_t{0}}, std::string("local"));
+  set_scope(s, product, BufferSelector{true, int64_t{0}}, std::string("local"));
+  return consumers[0];
+}
+
+void sum_in_pairs(Schedule& s, const Loop& k) {
+  annotate(s, k, std::string(passes::kSumsPairs), schedule::Value(NodeRef(int_imm(1))));
+}
+
 namespace {
 
 /// Rows and columns whose sums are kept in registers. Three quarters of the registers hold sums, the rest operands.
@@ -46,14 +95,10 @@ int64_t weight_buffers(Schedule& s, const BlockHandle& product) {
   return buffers;
 }
 
-/// One row alone has few sums. It takes as many columns as keep the multipliers busy, eight vectors, in as many panels as this CPU reads
-/// best; where weights have scales one panel, for the scales are a stream of their own (Zen 5, a Llama of 1.24 B parameters in int4: 56
-/// tokens/s with two panels, 60 with one).
+/// One row alone has few sums. It takes as many columns as keep the multipliers busy, eight vectors; where weights have scales one panel,
+/// for the scales are a stream of their own (Zen 5, a Llama of 1.24 B parameters in int4: 56 tokens/s with two panels, 60 with one).
 Tile tile_of_one(const target::CpuLevel& level, std::optional<int64_t> columns, int64_t lanes, bool has_scales) {
-  const int64_t most = has_scales ? 1 : std::min<int64_t>(level.weight_streams, 8 * lanes / kPanel);
-  for (int64_t width = most * kPanel; columns && width > kPanel; width /= 2)
-    if (*columns % width == 0 && *columns / width >= 2) return {1, width};
-  return {1, kPanel};
+  return {1, has_scales ? kPanel : columns_of_one_row(level, columns, lanes)};
 }
 
 /// A few rows, at most two tiles of them, so that a code is cut out of its word twice at most. All kFewRows in one tile would
@@ -77,38 +122,6 @@ constexpr int64_t kTilesInBlock = 8;  // tiles of rows that one thread takes at 
 constexpr int64_t kDeepest = 4096;
 constexpr int64_t kDepthOfPart = 2048;
 constexpr int64_t kTilesInDeepBlock = 16;
-
-/// The operand's panels [columns / 32][k / group][32][group] are made where they are used, as packed weights lie.
-///   whole   codes that fill whole words, a multiple of the group; 1: they are made one by one
-void make_panel_wise(Schedule& s, const BlockHandle& operand, int64_t group, int64_t whole, const Loop& at) {
-  auto panel = [&](const std::vector<VarRef>& i) {
-    std::vector<Expr> index = {floordiv(i[0], kPanel), floordiv(i[1], group), floormod(i[0], kPanel)};
-    if (group > 1) index.push_back(floormod(i[1], group));
-    return index;
-  };
-  DType index = s.get(operand).iter_vars[0]->var->dtype;
-  transform_layout(
-      s, operand, BufferSelector{true, int64_t{0}}, arith::index_map(2, panel, index), schedule::Value(), false);
-  compute_at(s, operand, at, true);
-  std::vector<Loop> own = get_loops(s, operand);
-  Loop column = own[own.size() - 2], k = own[own.size() - 1];
-  std::vector<Loop> columns = schedule::split(s, column, Factors{std::nullopt, factor(column, kPanel)});
-  if (group == 1) {
-    reorder(s, std::vector<Loop>{columns[0], k, columns[1]});
-    vectorize(s, columns[1]);
-    return;
-  }
-  if (whole > 1) {  // LowerDotProducts takes those of a group out of words together
-    std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, whole / group), factor(k, group)});
-    reorder(s, std::vector<Loop>{columns[0], ks[0], ks[1], columns[1], ks[2]});
-    unroll(s, ks[1]);
-    vectorize(s, columns[1]);
-    return;
-  }
-  std::vector<Loop> ks = schedule::split(s, k, Factors{std::nullopt, factor(k, group)});
-  reorder(s, std::vector<Loop>{columns[0], ks[0], columns[1], ks[1]});
-  vectorize(s, fuse(s, std::vector<Loop>{columns[1], ks[1]}));
-}
 
 /// Which read of a product is the right operand: it follows the columns.
 std::optional<int64_t> read_of_right(const Block& product) {
@@ -203,11 +216,6 @@ void order_tile(Schedule& s, const DepthLoops& k, std::vector<Loop> outer, const
   for (const Loop& l : k.middle) unroll(s, l);
 }
 
-/// Tells LowerDotProducts that one instruction sums the loop.
-void sum_in_pairs(Schedule& s, const Loop& k) {
-  annotate(s, k, std::string(passes::kSumsPairs), schedule::Value(NodeRef(int_imm(1))));
-}
-
 /// The sums of one group of k, for the rows and columns of a tile, in front of what adds them up. The loop over k.
 ///   rows   which of the block's own loops goes over rows; the next one goes over columns
 Loop tile_partial(Schedule& s, const ProductPlan& plan, size_t rows, int64_t vector, const Loop& at) {
@@ -239,17 +247,6 @@ void prefetch_weights(Schedule& s, const BlockHandle& block, const Loop& k, cons
   }
   if (!requests.empty())
     annotate(s, k, std::string("software_prefetch"), schedule::Value(NodeRef(make<Array>(std::move(requests)))));
-}
-
-/// The block that stores the product's sums once they are whole, while the product keeps them in local memory: its only
-/// consumer, or a copy.
-///   own_blocks   how many blocks there are up to the product
-BlockHandle block_that_stores(Schedule& s, const BlockHandle& product, size_t own_blocks) {
-  std::vector<BlockHandle> consumers = get_consumers(s, product);
-  if (consumers.size() != 1 || leaf_blocks(s).size() != own_blocks + 1 || s.get(consumers[0]).init)
-    return cache_write(s, product, BufferSelector{true, int64_t{0}}, std::string("local"));
-  set_scope(s, product, BufferSelector{true, int64_t{0}}, std::string("local"));
-  return consumers[0];
 }
 
 /// Whether the panels of one group are too deep to stay in the L2 cache while many tiles of rows pass over them.

@@ -35,4 +35,24 @@ inline bool are_few(std::optional<int64_t> rows) { return rows && *rows <= kFewR
 /// Puts every block but the product and its operand into its consumers, then tiles. Errors: a primitive refuses.
 void schedule_product_tiles(schedule::Schedule& s, const ProductPlan& plan, const target::CpuLevel& level);
 
+// tile_product.cc: the same on matrix tiles (AMX), by T.tile_product.
+/// Whether the level has tiles, and the product, or its partial sums, reads rows of A side by side and fills its panels.
+bool fits_matrix_tiles(const tir::Block& product, const target::CpuLevel& level);
+/// Groups of k are `k_group` long: 2 of bfloat16, 4 of bytes. Errors: a primitive refuses.
+void schedule_on_matrix_tiles(schedule::Schedule& s, const ProductPlan& plan, const target::CpuLevel& level);
+
+// What both have in common.
+/// So many columns, a multiple of kPanel, in as many panels as this CPU reads best, for a row alone that reads weights without scales.
+int64_t columns_of_one_row(const target::CpuLevel& level, std::optional<int64_t> columns, int64_t lanes);
+/// The operand's panels [columns / 32][k / group][32][group] are made where they are used, as packed weights lie.
+///   whole   codes that fill whole words, a multiple of the group; 1: they are made one by one
+void make_panel_wise(schedule::Schedule& s, const schedule::BlockHandle& operand, int64_t group, int64_t whole,
+                     const schedule::Loop& at);
+/// The block that stores the product's sums once they are whole, while the product keeps them in local memory: its only
+/// consumer, or a copy.
+///   own_blocks   how many blocks there are up to the product
+schedule::BlockHandle block_that_stores(schedule::Schedule& s, const schedule::BlockHandle& product, size_t own_blocks);
+/// Tells LowerDotProducts that one instruction sums the loop.
+void sum_in_pairs(schedule::Schedule& s, const schedule::Loop& k);
+
 }  // namespace sator::rules

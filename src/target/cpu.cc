@@ -122,16 +122,12 @@ std::vector<const CpuLevel*> host_levels() {
 }
 
 std::vector<const CpuLevel*> levels_for(std::string_view isa) {
-  // No kernel uses tiles yet, so a level of its own for them would only repeat avx512.
-  if (isa == "native") {
-    for (const CpuLevel* level : host_levels())
-      if (!level->tiles) return {level};
-  }
+  if (isa == "native") return {host_levels().front()};
   std::vector<const CpuLevel*> found;
   if (isa == "portable") {
     std::string_view triple = host_levels().front()->triple;
     for (const CpuLevel& level : cpu_levels())
-      if (level.triple == triple && !level.tiles && !level.dot_bf16) found.push_back(&level);
+      if (level.triple == triple && !level.dot_bf16) found.push_back(&level);
     return found;
   }
   for (std::string_view name : split(isa, ',')) cpu_level(trim(name));  // names the first unknown one

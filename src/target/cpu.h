@@ -40,7 +40,7 @@ bool host_runs(const CpuLevel& level);
 /// The levels that this machine runs, best first. Errors: none (an x86-64 without AVX2 is not supported).
 std::vector<const CpuLevel*> host_levels();
 
-/// The levels that `--isa` asks for: "native" is the best one here that kernels are written for, "portable" those of this
+/// The levels that `--isa` asks for: "native" is the best one here, "portable" those of this
 /// architecture but avx512_bf16, which differs from avx512 in products of bfloat16 alone, else names separated by commas.
 /// Best first.
 /// Errors: an unknown name; levels of two architectures.

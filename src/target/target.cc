@@ -34,7 +34,7 @@ std::string attr(const TargetConfigRef& config, const std::string& key) {
   return string_attr(config->config, key).value_or("");
 }
 
-/// The levels of a configuration of kind "llvm". A level of AMX is made as avx512: no kernel uses tiles yet.
+/// The levels of a configuration of kind "llvm".
 std::vector<const CpuLevel*> levels_of(const TargetConfigRef& config, const std::string& given) {
   const std::string cpu = attr(config, "mcpu"), triple = attr(config, "mtriple");
   if (cpu.empty() && triple.empty()) return target::levels_for("native");
@@ -44,7 +44,7 @@ std::vector<const CpuLevel*> levels_of(const TargetConfigRef& config, const std:
   std::vector<std::string> known;
   for (const CpuNames& row : kCpuNames)
     for (std::string_view name : split(row.names, ' ')) {
-      if (name == cpu) return target::levels_for(row.level == "amx" ? "avx512" : row.level);
+      if (name == cpu) return target::levels_for(row.level);
       known.emplace_back(name);
     }
   const std::vector<std::string> near = nearest_names(cpu, known);

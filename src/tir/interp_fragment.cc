@@ -17,7 +17,7 @@ struct Elements {
   uint8_t* at(Machine& m, int64_t element) const {
     const int64_t offset = begin_bytes + element * dtype.bytes();
     if (!memory || offset < 0 || offset + dtype.bytes() > memory->size_bytes)
-      m.fail({.what = text("a matrix of ", kRows, " x ", kRows, " lies outside of its memory at element ", element),
+      m.fail({.what = text("a matrix lies outside of its memory at element ", element),
               .needs = "whole matrices in memory",
               .hint = "pad the buffer to multiples of 16"});
     return memory->data + offset;
@@ -62,7 +62,68 @@ struct Fragment {
   }
 };
 
+/// A matrix behind T.address_of, whose elements have a dtype.
+struct Place {
+  Ptr memory;
+  DType dtype;
+  Elements of(Machine& m) const {
+    const Pointer p = memory->eval(m, 0);
+    return {p.memory, p.offset_bytes, dtype};
+  }
+};
+
 }  // namespace
+
+Value Compiler::tile_product_call(const Call& n) {
+  constexpr int64_t kPanel = 32, kChunk = 32;
+  auto place = [&](size_t i, DType as = {}) {
+    const Call* address = n.args[i].as<Call>();
+    const BufferLoad* element =
+        address && address->op == "tir.address_of" ? address->args[0].as<BufferLoad>() : nullptr;
+    if (!element) unsupported("tir.tile_product of something else than T.address_of");
+    const DType dtype = element->buffer->dtype;
+    return std::make_shared<Place>(Place{std::move(value(n.args[i]).p), dtype == u32 ? as : dtype});
+  };
+  auto number = [&](size_t i) {
+    const auto v = as_int(n.args[i]);
+    if (!v) unsupported("tir.tile_product with a stride or a size that is not constant");
+    return *v;
+  };
+  auto acc = place(0), a = place(2), b = place(4, u8);
+  const int64_t acc_stride = number(1), a_stride = number(3), b_stride = number(5), columns = number(7),
+                depth = number(8);
+  const bool is_float = acc->dtype.is_float(), from_zero = number(10) != 0;
+  const int64_t group = is_float ? 2 : 4;
+  auto rows = std::make_shared<Int>(integer(n.args[6]));
+  auto run = [=](Machine& m) {
+    const Elements to = acc->of(m), x = a->of(m), y = b->of(m);
+    const int64_t count = (*rows)->eval(m, 0);
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t j = 0; j < columns; ++j) {
+        auto left = [&](int64_t k) { return x.read(m, i * a_stride + k); };
+        auto right = [&](int64_t k) {
+          return y.read(m, j / kPanel * b_stride + k / group * kPanel * group + j % kPanel * group + k % group);
+        };
+        const int64_t at = i * acc_stride + j;
+        if (!is_float) {
+          uint32_t sum = from_zero ? 0 : static_cast<uint32_t>(static_cast<int64_t>(to.read(m, at)));
+          for (int64_t k = 0; k < depth; ++k) sum += static_cast<uint32_t>(static_cast<int64_t>(left(k) * right(k)));
+          to.write(m, at, static_cast<int32_t>(sum));
+          continue;
+        }
+        auto sum = from_zero ? 0.0F : static_cast<float>(to.read(m, at));
+        for (int64_t chunk = 0; chunk < depth; chunk += kChunk) {
+          float parts[2] = {0, 0};
+          for (int64_t k = chunk; k < std::min(depth, chunk + kChunk); ++k)
+            parts[k % 2] = std::fma(static_cast<float>(left(k)), static_cast<float>(right(k)), parts[k % 2]);
+          sum += parts[0] + parts[1];
+        }
+        to.write(m, at, sum);
+      }
+    }
+  };
+  return {n.dtype, int_code([run](Machine& m, int) -> int64_t { return run(m), 0; }), nullptr, nullptr};
+}
 
 Value Compiler::fragment_call(const Call& n) {
   auto fragment = [&](size_t data, size_t number) {

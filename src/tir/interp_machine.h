@@ -271,6 +271,7 @@ class Compiler {
   Value math(const Call& n);
   Value extern_call(const Call& n);
   Value fragment_call(const Call& n);
+  Value tile_product_call(const Call& n);
   Value variable(const Var& v);
   Value shuffle(const Shuffle& n);
   Exec assign(const Var& v, Value value);

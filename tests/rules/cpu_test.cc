@@ -69,7 +69,7 @@ class Memory {
 /// that do not fill their last vector are compared as scheduled.
 void expect_same(const tir::PrimFuncRef& func, const std::string& rule, const std::vector<int64_t>& heights,
                  bool lower = true) {
-  for (const char* name : {"avx512_bf16", "avx512", "avx2"}) {
+  for (const char* name : {"amx", "avx512_bf16", "avx512", "avx2"}) {
     Scheduled s = scheduled(func, target::cpu_level(name));
     EXPECT_EQ(s.rule, rule);
     tir::Interpreter plain(func), fast(lower ? passes::lower(s.func) : s.func);
@@ -151,6 +151,28 @@ TEST(CpuRules, ProductsOfBfloat16AreDots) {
     EXPECT_EQ(products, 0) << n;
   }
 }
+/// Calls of an op in the function as it is lowered.
+int calls_of(const tir::PrimFuncRef& func, std::string_view level, std::string_view op) {
+  int calls = 0;
+  walk(passes::lower(scheduled(func, target::cpu_level(level)).func)->body,
+       [&](const Call& c) { calls += c.op == op; });
+  return calls;
+}
+
+// Of bfloat16 all, so that a row has the same bits in any number of rows; of bytes, whose sums are exact, those of many rows.
+TEST(CpuRules, ProductsOnMatrixTiles) {
+  EXPECT_EQ(calls_of(bf16_product(0, 256, 64), "amx", "tir.dot2"), 0);
+  EXPECT_EQ(calls_of(bf16_product(1, 256, 64), "amx", "tir.tile_product"), 1);
+  for (int bits : {8, 4}) {
+    const tir::PrimFuncRef f = code_product(20, 64, 96, bits);
+    EXPECT_EQ(calls_of(f, "amx", "tir.tile_product"), 1) << bits;
+    EXPECT_EQ(calls_of(f, "amx", "tir.dot4"), 0) << bits;
+  }
+  EXPECT_EQ(calls_of(grouped_product(20, 64, 3), "amx", "tir.tile_product"), 1);
+  EXPECT_GT(calls_of(code_product(0, 64, 96, 8), "amx", "tir.tile_product"), 0);
+  EXPECT_GT(calls_of(code_product(0, 64, 96, 8), "amx", "tir.dot4"), 0);
+}
+
 TEST(CpuRules, ProductsOfBytes) {
   for (int bits : {8, 4, 2}) {
     expect_same(code_product(0, 64, 32, bits), "integer_product", kHeights);

@@ -67,6 +67,7 @@ struct Emit {
   std::unordered_set<const Var*> data;                     ///< variables that name what memory holds
   bool trusts_indices = false;    ///< indices from memory are the runtime's own: their arithmetic does not wrap
   bool casts_are_finite = false;  ///< what is cast to float16 is finite there
+  int64_t tile_step_bytes = 0;    ///< bytes of k that the function's matrix tiles are configured for; 0: it uses none
   std::vector<Expr> loaded;       ///< elements that were loaded by conditions around the present place
 
   Emit(llvm::Module& module, const target::CpuLevel& level, AliasScopes& aliases)
@@ -133,6 +134,8 @@ void emit_prefetch(Emit& e, const BufferLoad& n, int write, int locality);
 
 // builtins.cc
 llvm::Value* emit_call(Emit& e, const Call& n);
+// tiles.cc: gives matrix tiles back wherever the function, which is written, returns, if it uses any.
+void release_tiles(Emit& e);
 
 // stmt.cc, parallel.cc, allocate.cc
 void run(Emit& e, const tir::Stmt& stmt);

@@ -88,6 +88,7 @@ void emit_kernel(llvm::Module& module, const tir::PrimFunc& func, const std::str
   for (const auto& [v, stride] : arguments.strides) e.values[v.get()] = value_of(e, stride);
   run(e, func.body);
   e.b.CreateRet(e.b.getInt32(0));
+  release_tiles(e);
 }
 
 }  // namespace sator::codegen

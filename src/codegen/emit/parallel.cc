@@ -88,6 +88,7 @@ void emit_parallel(Emit& e, const tir::For& loop) {
     run(inner, loop.body);
   });
   inner.b.CreateRet(inner.b.getInt32(0));
+  release_tiles(inner);
 
   llvm::IRBuilder<> entry(&e.function->getEntryBlock(), e.function->getEntryBlock().begin());
   llvm::Value* closure = entry.CreateAlloca(closure_type);

@@ -38,6 +38,7 @@ std::span<const LowerPass> lower_passes() {
        flat,
        flat,
        lower_dot_products},
+      {"LowerTileProducts", "makes one call of a product on matrix tiles", flat, flat, lower_tile_products},
       {"VectorizeLoop",
        "turns vectorized loops into vector expressions",
        flat,

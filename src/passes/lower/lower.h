@@ -44,6 +44,10 @@ std::span<const std::string_view> option_names();
 /// Annotation of a loop over products of bfloat16: the order in which two of them are summed does not matter.
 inline constexpr const char* kSumsPairs = "sums_pairs";
 
+/// Annotation of a loop over k around the rows and columns of a product: all of it is one T.tile_product. The value: bytes of the
+/// right operand that are asked for in advance.
+inline constexpr const char* kOnTiles = "on_tiles";
+
 struct LowerPass {
   std::string_view name;  ///< as TVM names it, where TVM has it
   std::string_view does;
@@ -90,6 +94,7 @@ tir::PrimFuncRef simplify(const tir::PrimFuncRef& func, const LowerOptions& opti
 tir::PrimFuncRef loop_partition(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef inject_prefetch(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef lower_dot_products(const tir::PrimFuncRef& func, const LowerOptions&);
+tir::PrimFuncRef lower_tile_products(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef vectorize_loop(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef unroll_loop(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef remove_no_op(const tir::PrimFuncRef& func, const LowerOptions&);

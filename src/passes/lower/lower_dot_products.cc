@@ -267,8 +267,12 @@ PrimFuncRef lower_dot_products(const PrimFuncRef& func, const LowerOptions&) {
   ByteTaker taker(*func);
   Stmt body = transform(func->body, [&](const For& loop) -> Stmt {
     bool plain = loop.kind == LoopKind::serial || loop.kind == LoopKind::unrolled;
-    const BufferStore* s = plain ? loop.body.as<BufferStore>() : nullptr;
-    if (Stmt four = s && is_int(loop.extent, kGroup) ? stored_together(*s, loop, taker) : nullptr) return four;
+    // A condition that holds for all iterations or for none goes outside.
+    const IfThenElse* branch = plain ? loop.body.as<IfThenElse>() : nullptr;
+    if (branch && (branch->else_case || uses_var(branch->condition, *loop.var))) branch = nullptr;
+    const BufferStore* s = plain ? (branch ? branch->then_case : loop.body).as<BufferStore>() : nullptr;
+    if (Stmt four = s && !branch && is_int(loop.extent, kGroup) ? stored_together(*s, loop, taker) : nullptr)
+      return four;
     const Add* sum = s ? s->value.as<Add>() : nullptr;
     const DotProduct* dot = sum ? dot_product_of(loop, s->buffer->dtype) : nullptr;
     if (!dot) return ref(loop);
@@ -285,7 +289,8 @@ PrimFuncRef lower_dot_products(const PrimFuncRef& func, const LowerOptions&) {
     };
     Expr a = group(product->a), b = group(product->b);
     if (!a || !b) return ref(loop);
-    return store(s->buffer, call_builtin(dot->op, {left ? sum->a : sum->b, a, b}), s->indices);
+    Stmt done = store(s->buffer, call_builtin(dot->op, {left ? sum->a : sum->b, a, b}), s->indices);
+    return branch ? Stmt(make<IfThenElse>(branch->condition, done, Stmt())) : done;
   });
   return with_body(func, body);
 }

@@ -1,0 +1,278 @@
+// A loop over k that is annotated kOnTiles, around the rows and columns of a product that LowerDotProducts has made dots of, becomes one
+// call:
+//   for k in 0..24, annotated: for i in 0..32: if i0 * 32 + i < n: for j in 0..32:
+//     C[i * 32 + j] = dot4(C[i * 32 + j], A[a + i * 96 + k * 4 + 0..4], B[b + k * 128 + j * 4 + 0..4])
+//   =>  tile_product(address_of(C[0]), 32, address_of(A[a]), 96, address_of(B[b]), .., min(32, n - i0 * 32), 32, 96, ..)
+// Where the statement before it sets just these sums to zero, the call does so. Loops of another form stay as they are.
+#include <algorithm>
+
+#include "arith/analyzer.h"
+#include "arith/linear.h"
+#include "ir/builtins.h"
+#include "passes/lower/lower.h"
+
+namespace sator::passes {
+
+using namespace tir;
+
+namespace {
+
+constexpr int64_t kWidth = 32;  // columns of a panel
+
+/// Where an operand's elements lie: buffer[base + the coefficient of each loop * its variable].
+struct Place {
+  BufferRef buffer;
+  Expr base;
+  std::vector<int64_t> steps;  ///< of each loop, in elements of the buffer
+};
+
+struct Loops {
+  std::vector<ForRef> all;  ///< the outermost, over k, first
+  std::vector<Expr> conditions;
+  const BufferStore* store = nullptr;
+
+  std::vector<VarRef> vars() const {
+    std::vector<VarRef> out;
+    for (const ForRef& loop : all) out.push_back(loop->var);
+    return out;
+  }
+  bool uses(const Expr& e) const {
+    return std::ranges::any_of(all, [&](const ForRef& loop) { return uses_var(e, *loop->var); });
+  }
+};
+
+std::optional<Loops> loops_of(const For& outer) {
+  Loops out;
+  for (Stmt at = ref(outer); !out.store;) {
+    if (const For* loop = at.as<For>()) {
+      const bool plain =
+          loop->kind == LoopKind::serial || loop->kind == LoopKind::unrolled || loop->kind == LoopKind::vectorized;
+      if (!plain || !is_zero(loop->min)) return {};
+      out.all.push_back(ref(*loop));
+      at = loop->body;
+    } else if (const IfThenElse* branch = at.as<IfThenElse>(); branch && !branch->else_case) {
+      out.conditions.push_back(branch->condition);
+      at = branch->then_case;
+    } else if (const BufferStore* store = at.as<BufferStore>()) {
+      out.store = store;
+    } else {
+      return {};
+    }
+  }
+  return out;
+}
+
+std::optional<Place> place_of(const BufferRef& buffer, const Expr& index, const Loops& loops) {
+  const std::optional<arith::Linear> linear = arith::detect_linear(index, loops.vars());
+  if (!linear) return {};
+  Place out{.buffer = buffer, .base = linear->base};
+  for (const Expr& c : linear->coefficients) {
+    const auto step = as_int(c);
+    if (!step) return {};
+    out.steps.push_back(*step);
+  }
+  return out;
+}
+
+/// An operand of a dot: elements side by side, or the bytes of a word.
+std::optional<Place> operand_of(const Expr& e, int group, const Loops& loops) {
+  if (const BufferLoad* load = e.as<BufferLoad>(); load && load->indices.size() == 1) {
+    const Ramp* ramp = load->indices[0].as<Ramp>();
+    if (!ramp || !is_one(ramp->stride) || ramp->dtype.lanes != group) return {};
+    return place_of(load->buffer, ramp->base, loops);
+  }
+  const Call* bytes = e.as<Call>();
+  const BufferLoad* word = bytes && bytes->op == "tir.reinterpret" && bytes->dtype.element() == u8
+                               ? bytes->args[0].as<BufferLoad>()
+                               : nullptr;
+  if (!word || word->dtype != u32 || word->indices.size() != 1) return {};
+  return place_of(word->buffer, word->indices[0], loops);
+}
+
+/// How many rows the loops go over, of which `row` is the loop over them; conditions may end it. Those that depend on no loop are added to
+/// `outside`. Nothing where a condition says something else.
+std::optional<Expr> rows_of(const Loops& loops, std::optional<size_t> row, std::vector<Expr>& outside) {
+  arith::Analyzer analyzer;
+  Expr rows = row ? cast_to(i64, loops.all[*row]->extent) : int_imm(1, i64);
+  for (const Expr& condition : loops.conditions) {
+    const Call* likely = condition.as<Call>();
+    const Expr inner = likely && likely->op == "tir.likely" ? likely->args[0] : condition;
+    if (!loops.uses(inner)) {
+      outside.push_back(condition);
+      continue;
+    }
+    const LT* less = inner.as<LT>();
+    const auto side = less ? arith::detect_linear(less->a - less->b, loops.vars()) : std::nullopt;
+    if (!side || !row) return {};
+    for (size_t l = 0; l < loops.all.size(); ++l)
+      if (!is_int(side->coefficients[l], l == *row ? 1 : 0)) return {};
+    rows = min(rows, cast_to(i64, constant(0, side->base->dtype) - side->base));
+  }
+  return analyzer.simplify(rows);
+}
+
+/// Whether the statement sets to zero what the call, a tile_product, sums, and nothing else.
+bool zeroes_sums_of(const Call& product, const Stmt& s) {
+  const For* outer = s.as<For>();
+  const std::optional<Loops> loops = outer ? loops_of(*outer) : std::nullopt;
+  if (!loops || loops->store->indices.size() != 1 || !is_zero(loops->store->value)) return false;
+  const std::optional<Place> place = place_of(loops->store->buffer, loops->store->indices[0], *loops);
+  const BufferLoad& sums = *product.args[0].as<Call>()->args[0].as<BufferLoad>();
+  if (!place || place->buffer != sums.buffer || !equal(place->base, sums.indices[0])) return false;
+  int64_t columns = 1;
+  std::optional<size_t> row;
+  for (size_t l = loops->all.size(); l-- > 0;) {
+    const auto extent = as_int(loops->all[l]->extent);
+    if (!row && is_int(product.args[7], columns)) {
+      row = l;
+      if (!is_int(product.args[1], place->steps[l])) return false;
+    } else if (!row && extent && place->steps[l] == columns) {
+      columns *= *extent;
+    } else {
+      return false;
+    }
+  }
+  std::vector<Expr> outside;
+  const std::optional<Expr> rows = rows_of(*loops, row, outside);
+  return rows && outside.empty() && is_int(product.args[7], columns) && equal(*rows, product.args[6]);
+}
+
+class TileProduct {
+ public:
+  explicit TileProduct(Loops loops) : loops_(std::move(loops)) {}
+
+  /// The call; null where the loops are of another form.
+  Stmt run(int64_t ahead) {
+    const BufferStore& store = *loops_.store;
+    const Call* dot = store.value.as<Call>();
+    const int group = dot && dot->op == "tir.dot4" ? 4 : dot && dot->op == "tir.dot2" ? 2 : 0;
+    if (group == 0 || store.indices.size() != 1 || store.value->dtype.lanes != 1) return nullptr;
+    acc_ = place_of(store.buffer, store.indices[0], loops_);
+    a_ = operand_of(dot->args[1], group, loops_), b_ = operand_of(dot->args[2], group, loops_);
+    if (!acc_ || !a_ || !b_ || !is_operand(a_->buffer->dtype, group) || a_->buffer->dtype == u32) return nullptr;
+    if (b_->buffer->dtype != u32 && !is_operand(b_->buffer->dtype, group)) return nullptr;
+    b_scale_ = b_->buffer->dtype == u32 ? 4 : 1;
+    if (!find_depth(group) || !find_columns(group) || !find_rows()) return nullptr;
+    std::vector<Expr> args = {address(*acc_),
+                              number(acc_stride_),
+                              address(*a_),
+                              number(a_stride_),
+                              address(*b_),
+                              number(b_stride_),
+                              rows_,
+                              number(columns_),
+                              number(depth_),
+                              number(ahead),
+                              number(0)};
+    Stmt out = make<Evaluate>(call_builtin("tir.tile_product", std::move(args)));
+    // A tile that begins behind the last row has no place in A.
+    if (!as_int(rows_)) out = make<IfThenElse>(lt(number(0), rows_), out, Stmt());
+    for (const Expr& condition : outside_) out = make<IfThenElse>(condition, out, Stmt());
+    return out;
+  }
+
+ private:
+  static Expr number(int64_t v) { return int_imm(v, i64); }
+  static bool is_operand(DType dtype, int group) {
+    return group == 2 ? dtype == bf16 : dtype.is_integer() && dtype.bits == 8;
+  }
+  static Expr address(const Place& p) { return call_builtin("tir.address_of", {load(p.buffer, {p.base})}); }
+  std::optional<int64_t> extent(size_t l) const { return as_int(loops_.all[l]->extent); }
+
+  /// The loops over k count up, the innermost fastest, in both operands.
+  bool find_depth(int group) {
+    depth_ = group;
+    for (size_t l = loops_.all.size(); l-- > 0;) {
+      if (acc_->steps[l] != 0) continue;
+      if (!extent(l) || a_->steps[l] != depth_ || b_->steps[l] * b_scale_ != depth_ * kWidth) return false;
+      depth_ *= *extent(l);
+    }
+    return group != 2 || depth_ % 32 == 0;
+  }
+
+  /// The loops over columns count up a panel, then panels.
+  bool find_columns(int group) {
+    columns_ = 1;
+    b_stride_ = depth_ * kWidth;
+    for (size_t l = loops_.all.size(); l-- > 0;) {
+      if (acc_->steps[l] == 0 || a_->steps[l] != 0) continue;
+      if (!extent(l) || acc_->steps[l] != columns_) return false;
+      const int64_t step = b_->steps[l] * b_scale_;
+      if (columns_ < kWidth) {
+        if (step != columns_ * group || kWidth % (columns_ * *extent(l)) != 0) return false;
+      } else {
+        if (columns_ != kWidth) return false;
+        b_stride_ = step;
+      }
+      columns_ *= *extent(l);
+    }
+    return columns_ % kWidth == 0;
+  }
+
+  bool is_row(size_t l) const { return acc_->steps[l] != 0 && a_->steps[l] != 0; }
+
+  /// One loop over rows at most; a condition may end it.
+  bool find_rows() {
+    std::optional<size_t> found;
+    for (size_t l = 0; l < loops_.all.size(); ++l) {
+      if (!is_row(l)) continue;
+      if (found || b_->steps[l] != 0) return false;
+      found = l;
+    }
+    acc_stride_ = columns_, a_stride_ = depth_;
+    if (found) acc_stride_ = acc_->steps[*found], a_stride_ = a_->steps[*found];
+    const std::optional<Expr> rows = rows_of(loops_, found, outside_);
+    if (rows) rows_ = *rows;
+    return rows.has_value();
+  }
+
+  Loops loops_;
+  std::optional<Place> acc_, a_, b_;
+  int64_t b_scale_ = 1;  // bytes of an element of b
+  int64_t depth_ = 0, columns_ = 0, acc_stride_ = 0, a_stride_ = 0, b_stride_ = 0;
+  Expr rows_;
+  std::vector<Expr> outside_;
+};
+
+/// The call in a statement that run() made, where nothing but the number of its rows decides whether it runs; null otherwise.
+const Call* only_product(const Stmt& s) {
+  const IfThenElse* branch = s.as<IfThenElse>();
+  const Evaluate* e = (branch && !branch->else_case ? branch->then_case : s).as<Evaluate>();
+  const Call* call = e ? e->value.as<Call>() : nullptr;
+  if (!call || call->op != "tir.tile_product") return nullptr;
+  return !branch || equal(branch->condition, lt(int_imm(0, i64), call->args[6])) ? call : nullptr;
+}
+
+/// Products whose sums begin at zero by the statement before do it themselves.
+Stmt from_zero(const Seq& n) {
+  std::vector<Stmt> out;
+  for (const Stmt& s : n.stmts) {
+    const Call* product = out.empty() ? nullptr : only_product(s);
+    if (!product || !zeroes_sums_of(*product, out.back())) {
+      out.push_back(s);
+      continue;
+    }
+    std::vector<Expr> args = product->args;
+    args.back() = int_imm(1, i64);
+    const Stmt call = make<Evaluate>(call_builtin(product->op, std::move(args)));
+    const IfThenElse* branch = s.as<IfThenElse>();
+    out.back() = branch ? Stmt(make<IfThenElse>(branch->condition, call, Stmt())) : call;
+  }
+  return seq(std::move(out));
+}
+
+}  // namespace
+
+PrimFuncRef lower_tile_products(const PrimFuncRef& func, const LowerOptions&) {
+  Stmt body = transform(func->body, [&](const For& loop) -> Stmt {
+    const auto ahead = int_attr(loop.annotations, kOnTiles);
+    if (!ahead) return ref(loop);
+    std::optional<Loops> loops = loops_of(loop);
+    Stmt product = loops ? TileProduct(std::move(*loops)).run(*ahead) : nullptr;
+    return product ? product : Stmt(ref(loop));
+  });
+  body = transform(body, [&](const Seq& n) -> Stmt { return from_zero(n); });
+  return with_body(func, body);
+}
+
+}  // namespace sator::passes

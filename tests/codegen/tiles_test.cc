@@ -1,0 +1,155 @@
+// Products on matrix tiles, against the interpreter: the same bits for any number of rows, depth and signs.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/float16.h"
+#include "codegen/llvm.h"
+#include "codegen/programs.h"
+#include "codegen/run_kernel.h"
+#include "tir/interp.h"
+#include "tir/parse.h"
+
+namespace sator::codegen {
+namespace {
+
+/// C [rows, 40] += A [rows, depth + 8] * B [2 panels], of which C begins at column 4 and A at column 8.
+struct Case {
+  std::string a, b;
+  int64_t depth = 64, rows = 32;
+  bool from_zero = false;
+  bool is_float() const { return a == "bfloat16"; }
+  int64_t group() const { return is_float() ? 2 : 4; }
+  int64_t elements_of_b() const { return 2 * 32 * depth / (b == "uint32" ? 4 : 1); }
+};
+
+tir::PrimFuncRef program(const Case& c, bool constant_rows) {
+  const int64_t stride = c.depth + 8;
+  const std::string rows = constant_rows ? text(c.rows) : "T.Cast(\"int64\", N[0])";
+  return tir::parse_function(text(R"(
+from tvm.script import tir as T
+
+@T.prim_func
+def main(N: T.Buffer((1,), "int32"), A: T.Buffer(()",
+                                  c.rows * stride + 8,
+                                  R"(,), ")",
+                                  c.a,
+                                  R"("), B: T.Buffer(()",
+                                  c.elements_of_b(),
+                                  R"(,), ")",
+                                  c.b,
+                                  R"("), C: T.Buffer(()",
+                                  c.rows * 72,
+                                  R"(,), ")",
+                                  c.is_float() ? "float32" : "int32",
+                                  R"(")):
+    T.evaluate(T.tile_product(T.address_of(C[4]), 72, T.address_of(A[8]), )",
+                                  stride,
+                                  ", T.address_of(B[0]), ",
+                                  32 * c.depth,
+                                  ", ",
+                                  rows,
+                                  ", 64, ",
+                                  c.depth,
+                                  ", 0, ",
+                                  c.from_zero ? 1 : 0,
+                                  "))\n"));
+}
+
+void expect_as_interpreted(const Case& c, bool constant_rows) {
+  const target::CpuLevel& level = target::cpu_level("amx");
+  const tir::PrimFuncRef f = program(c, constant_rows);
+  std::mt19937 random(static_cast<unsigned>(c.depth * 100 + c.rows));
+  const auto size_a = static_cast<size_t>(c.rows * (c.depth + 8) + 8), size_c = static_cast<size_t>(c.rows * 72);
+  const auto size_b = static_cast<size_t>(c.elements_of_b());
+  const size_t bytes_a = c.is_float() ? 2 : 1, bytes_b = c.is_float() ? 2 : c.b == "uint32" ? 4 : 1;
+  Data<int32_t> n(1);
+  n[0] = static_cast<int32_t>(c.rows);
+  Data<uint8_t> a(size_a * bytes_a), b(size_b * bytes_b);
+  Data<uint32_t> said(size_c), done(size_c);
+  auto fill = [&](Data<uint8_t>& v) {
+    for (size_t i = 0; i < v.size; i += 2) {
+      const auto number = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 300;
+      const uint16_t bits = c.is_float() ? f32_to_bf16(number) : static_cast<uint16_t>(random());
+      v[i] = static_cast<uint8_t>(bits);
+      if (i + 1 < v.size) v[i + 1] = static_cast<uint8_t>(bits >> 8);
+    }
+  };
+  fill(a), fill(b);
+  for (size_t i = 0; i < size_c; ++i)
+    said[i] = done[i] = c.is_float() ? std::bit_cast<uint32_t>(static_cast<float>(random() % 100) / 7) : random();
+  auto view = [&](void* data, DType dtype, size_t count) {
+    tir::ArrayView v{.dtype = dtype};
+    v.shape = {static_cast<int64_t>(count)};
+    v.data = data;
+    return tir::Argument(v);
+  };
+  const std::vector<BufferRef> buffers = [&] {
+    std::vector<BufferRef> out;
+    for (const VarRef& p : f->params) out.push_back(f->buffer_of(p));
+    return out;
+  }();
+  const std::vector<tir::Argument> arguments = {view(n.raw(), i32, 1),
+                                                view(a.raw(), buffers[1]->dtype, size_a),
+                                                view(b.raw(), buffers[2]->dtype, size_b),
+                                                view(said.raw(), buffers[3]->dtype, size_c)};
+  tir::Interpreter(f).run(arguments);
+  ASSERT_EQ(run_kernel(f, level, {n.raw(), a.raw(), b.raw(), done.raw()}), 0);
+  size_t wrong = 0;
+  for (size_t i = 0; i < size_c; ++i) wrong += said[i] != done[i];
+  EXPECT_EQ(wrong, 0U) << c.a << " x " << c.b << ", " << c.rows << " rows, depth " << c.depth << ", from zero "
+                       << c.from_zero << ", constant rows " << constant_rows;
+}
+
+bool can_run() { return target::host_runs(target::cpu_level("amx")); }
+
+TEST(Tiles, SumBytesAsInterpreted) {
+  if (!can_run()) GTEST_SKIP() << "no matrix tiles here";
+  for (const char* a : {"int8", "uint8"})
+    for (const char* b : {"int8", "uint8", "uint32"})
+      for (int64_t depth : {4, 32, 64, 96, 200})
+        expect_as_interpreted({.a = a, .b = b, .depth = depth, .rows = 21, .from_zero = depth % 64 == 0}, depth > 40);
+  for (int64_t rows : {1, 15, 16, 17, 31, 32})
+    for (int64_t depth : {64, 72})
+      for (bool from_zero : {false, true})
+        expect_as_interpreted({.a = "int8", .b = "uint32", .depth = depth, .rows = rows, .from_zero = from_zero},
+                              false);
+}
+
+// One row is summed in vectors, in the order of the tiles.
+TEST(Tiles, SumBfloat16AsInterpreted) {
+  if (!can_run()) GTEST_SKIP() << "no matrix tiles here";
+  for (int64_t rows : {1, 2, 16, 17, 32})
+    for (int64_t depth : {32, 160})
+      for (bool from_zero : {false, true})
+        for (bool constant : {false, true})
+          expect_as_interpreted(
+              {.a = "bfloat16", .b = "bfloat16", .depth = depth, .rows = rows, .from_zero = from_zero}, constant);
+}
+
+TEST(Tiles, AreRefusedWithWords) {
+  auto refusal = [](const Case& c, const char* level) -> std::string {
+    try {
+      compile_listing(*passes::lower(program(c, true)), "k", target::cpu_level(level));
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_NE(refusal({.a = "int8", .b = "int8"}, "avx512").find("tile_product at the level avx512"), std::string::npos);
+  EXPECT_NE(refusal({.a = "bfloat16", .b = "bfloat16", .depth = 48}, "amx").find("a multiple of 32 bfloat16"),
+            std::string::npos);
+  EXPECT_NE(refusal({.a = "int8", .b = "bfloat16"}, "amx").find("tile_product of int32, int8 and bfloat16"),
+            std::string::npos);
+}
+
+TEST(Tiles, AreGivenBack) {
+  const std::string code =
+      compile_listing(*passes::lower(program({.a = "int8", .b = "int8"}, true)), "k", target::cpu_level("amx"))
+          .assembly;
+  EXPECT_NE(code.find("tdpbssd"), std::string::npos);
+  EXPECT_NE(code.find("tilerelease"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sator::codegen
