@@ -1,4 +1,5 @@
 // C[i, j] += int32(A[i, k]) * int32(B[j, k]) of bytes: LowerDotProducts makes one instruction of four products.
+#include <algorithm>
 #include <numeric>
 
 #include "rules/product.h"
@@ -44,6 +45,14 @@ BlockHandle partial_block(const Schedule& s, const BlockHandle& product) {
   return nullptr;
 }
 
+/// Whether what the block reads is weights in panels.
+bool lies_in_panels(const Block& operand) {
+  return std::ranges::any_of(operand.reads, [](const BufferRegionRef& r) {
+    const std::vector<Expr>& shape = r->buffer->shape;
+    return shape.size() == 3 && r->buffer->dtype == u32 && is_int(shape.back(), kPanel);
+  });
+}
+
 /// So many columns, where the operand has whole words of them; else 1.
 int64_t whole_columns(const Schedule& s, const BlockHandle& operand, int64_t whole) {
   const auto columns = as_int(s.get(operand).iter_vars[1]->dom->extent);
@@ -71,9 +80,10 @@ MaybeReason schedule_integer_product(Schedule& s, const target::CpuLevel& level)
   plan.operand = operand_block(s, dots, Side::right);
   const int64_t bits = plan.operand ? code_bits(s.get(plan.operand)) : 0;
   const bool few_rows = are_few(most_rows(s, dots));
+  const bool words_in_panels = bits == 8 && lies_in_panels(s.get(plan.operand));
   // Bytes lie in words as they are: reading them there costs nothing. For few rows other codes are cut out on the way.
   if (few_rows || !columns || *columns % kPanel != 0 || bits == 8) plan.operand = nullptr;
-  const bool on_tiles = !few_rows && (plan.operand || bits == 8) && fits_matrix_tiles(block, level);
+  const bool on_tiles = !few_rows && (plan.operand || words_in_panels) && fits_matrix_tiles(block, level);
   plan.every_second = few_rows && bits == 4 && *depth % (2 * kDot) == 0;
   // As many codes as fill whole words: then shifts and words of each four are constants.
   const int64_t whole = bits > 0 && bits < 8 ? 32 / std::gcd(bits, int64_t{32}) : 1;

@@ -36,7 +36,7 @@ inline bool are_few(std::optional<int64_t> rows) { return rows && *rows <= kFewR
 void schedule_product_tiles(schedule::Schedule& s, const ProductPlan& plan, const target::CpuLevel& level);
 
 // tile_product.cc: the same on matrix tiles (AMX), by T.tile_product.
-/// Whether the level has tiles, and the product, or its partial sums, reads rows of A side by side and fills its panels.
+/// Whether the level has tiles, and the product, or its partial sums, reads rows of A side by side and has a panel of columns.
 bool fits_matrix_tiles(const tir::Block& product, const target::CpuLevel& level);
 /// Groups of k are `k_group` long: 2 of bfloat16, 4 of bytes. Errors: a primitive refuses.
 void schedule_on_matrix_tiles(schedule::Schedule& s, const ProductPlan& plan, const target::CpuLevel& level);

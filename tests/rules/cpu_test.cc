@@ -170,10 +170,12 @@ TEST(CpuRules, ProductsOnMatrixTiles) {
   }
   EXPECT_EQ(calls_of(grouped_product(20, 64, 3), "amx", "tir.tile_product"), 1);
   EXPECT_GT(calls_of(code_product(0, 64, 96, 8), "amx", "tir.tile_product"), 0);
+  EXPECT_EQ(calls_of(code_product(20, 81, 96, 8), "amx", "tir.tile_product"), 1) << "the last panel is not full";
   EXPECT_GT(calls_of(code_product(0, 64, 96, 8), "amx", "tir.dot4"), 0);
 }
 
 TEST(CpuRules, ProductsOfBytes) {
+  expect_same(code_product(0, 81, 96, 8), "integer_product", kHeights, false);
   for (int bits : {8, 4, 2}) {
     expect_same(code_product(0, 64, 32, bits), "integer_product", kHeights);
     expect_same(code_product(0, 96, 32, bits), "integer_product", {1, 15});

@@ -90,8 +90,9 @@ std::optional<Place> operand_of(const Expr& e, int group, const Loops& loops) {
 }
 
 /// How many rows the loops go over, of which `row` is the loop over them; conditions may end it. Those that depend on no loop are added to
-/// `outside`. Nothing where a condition says something else.
-std::optional<Expr> rows_of(const Loops& loops, std::optional<size_t> row, std::vector<Expr>& outside) {
+/// `outside`. A condition that ends the columns is left out where `whole_panels`. Nothing where a condition says something else.
+std::optional<Expr> rows_of(const Loops& loops, std::optional<size_t> row, const Place& sums, bool whole_panels,
+                            std::vector<Expr>& outside) {
   arith::Analyzer analyzer;
   Expr rows = row ? cast_to(i64, loops.all[*row]->extent) : int_imm(1, i64);
   for (const Expr& condition : loops.conditions) {
@@ -103,7 +104,13 @@ std::optional<Expr> rows_of(const Loops& loops, std::optional<size_t> row, std::
     }
     const LT* less = inner.as<LT>();
     const auto side = less ? arith::detect_linear(less->a - less->b, loops.vars()) : std::nullopt;
-    if (!side || !row) return {};
+    if (!side) return {};
+    auto is_column = [&](size_t l) { return sums.steps[l] != 0 && l != row; };
+    bool ends_columns = whole_panels;
+    for (size_t l = 0; l < loops.all.size(); ++l)
+      ends_columns &= is_int(side->coefficients[l], is_column(l) ? sums.steps[l] : 0);
+    if (ends_columns) continue;
+    if (!row) return {};
     for (size_t l = 0; l < loops.all.size(); ++l)
       if (!is_int(side->coefficients[l], l == *row ? 1 : 0)) return {};
     rows = min(rows, cast_to(i64, constant(0, side->base->dtype) - side->base));
@@ -133,7 +140,7 @@ bool zeroes_sums_of(const Call& product, const Stmt& s) {
     }
   }
   std::vector<Expr> outside;
-  const std::optional<Expr> rows = rows_of(*loops, row, outside);
+  const std::optional<Expr> rows = rows_of(*loops, row, *place, sums.buffer->scope() == "local", outside);
   return rows && outside.empty() && is_int(product.args[7], columns) && equal(*rows, product.args[6]);
 }
 
@@ -221,7 +228,8 @@ class TileProduct {
     }
     acc_stride_ = columns_, a_stride_ = depth_;
     if (found) acc_stride_ = acc_->steps[*found], a_stride_ = a_->steps[*found];
-    const std::optional<Expr> rows = rows_of(loops_, found, outside_);
+    // What is summed for columns behind the last one, in memory of the kernel's own, nobody reads.
+    const std::optional<Expr> rows = rows_of(loops_, found, *acc_, acc_->buffer->scope() == "local", outside_);
     if (rows) rows_ = *rows;
     return rows.has_value();
   }
