@@ -17,9 +17,8 @@ namespace {
 
 constexpr int64_t kRows = 32;           // of a product: two tiles
 constexpr int64_t kStepBytes = 64;      // of k, that one instruction sums
-constexpr int64_t kTilesInBlock = 8;    // of rows, that one thread takes at most before the next panel
+constexpr int64_t kMostTiles = 8;       // of rows, that one thread takes at most before the next panel
 constexpr int64_t kGroupsTogether = 4;  // of k, whose sums are scaled and added together
-constexpr int64_t kVector = kPanel;
 
 /// How a product passes through the caches. A step reads as many bytes of A as of B, more than the L2 cache gives meanwhile, so a part of
 /// a panel stays in the L1 cache while a block of rows passes over it, whose sums wait in memory; and the block's rows stay in half of the
@@ -32,7 +31,7 @@ struct CacheBlock {
 CacheBlock cache_block(const target::CpuLevel& level, int64_t depth, int64_t k_group) {
   const int64_t bytes = 4 / k_group, step = kStepBytes / bytes;
   const int64_t most_steps = level.l1_bytes * 2 / 3 / (kPanel * kStepBytes);
-  const int64_t tiles = std::clamp<int64_t>(level.l2_bytes / 2 / (depth * bytes * kRows), 1, kTilesInBlock);
+  const int64_t tiles = std::clamp<int64_t>(level.l2_bytes / 2 / (depth * bytes * kRows), 1, kMostTiles);
   for (int64_t steps = most_steps; steps >= most_steps / 4; --steps)
     if (depth % (steps * step) == 0) return {tiles, steps * step};
   return {tiles, depth};
@@ -45,7 +44,7 @@ void sum_on_tiles(Schedule& s, const Loop& k, int64_t ahead) {
 }
 
 std::vector<Loop> in_vectors(Schedule& s, const Loop& columns) {
-  std::vector<Loop> out = schedule::split(s, columns, Factors{std::nullopt, factor(columns, kVector)});
+  std::vector<Loop> out = schedule::split(s, columns, Factors{std::nullopt, factor(columns, kPanel)});
   unroll(s, out[0]);
   vectorize(s, out[1]);
   return out;
@@ -68,7 +67,7 @@ void schedule_sums(Schedule& s, const ProductPlan& plan, const BlockHandle& last
   const bool in_blocks = !plan.operand && !(rows && *rows <= cache.tiles * kRows);
   const bool in_parts = in_blocks && cache.depth < depth;
   const std::vector<Loop> js =
-      schedule::split(s, j, Factors{std::nullopt, factor(j, width / kPanel), factor(j, kVector)});
+      schedule::split(s, j, Factors{std::nullopt, factor(j, width / kPanel), factor(j, kPanel)});
   const std::vector<Loop> is = schedule::split(
       s, i, Factors{std::nullopt, factor(i, in_blocks ? cache.tiles : 1), factor(i, rows == 1 ? 1 : kRows)});
   const std::vector<Loop> ks = schedule::split(
@@ -98,7 +97,7 @@ void schedule_sums_of_groups(Schedule& s, const ProductPlan& plan, const BlockHa
   const auto groups = as_int(s.get(g).extent);
   int64_t together = kGroupsTogether;
   while (!groups || *groups % together != 0) together /= 2;  // ends at 1
-  const std::vector<Loop> js = schedule::split(s, j, Factors{std::nullopt, factor(j, kVector)});
+  const std::vector<Loop> js = schedule::split(s, j, Factors{std::nullopt, factor(j, kPanel)});
   const std::vector<Loop> is = schedule::split(s, i, Factors{std::nullopt, factor(i, kRows)});
   const std::vector<Loop> gs = schedule::split(s, g, Factors{std::nullopt, factor(g, together)});
   reorder(s, std::vector<Loop>{js[0], is[0], gs[0], is[1], gs[1], js[1]});
@@ -112,7 +111,7 @@ void schedule_sums_of_groups(Schedule& s, const ProductPlan& plan, const BlockHa
   set_scope(s, partial, BufferSelector{true, int64_t{0}}, std::string("local"));
   const std::vector<Loop> own = get_loops(s, partial);
   const size_t first = own.size() - 4;
-  const std::vector<Loop> own_js = schedule::split(s, own[first + 1], Factors{std::nullopt, factor(j, kVector)});
+  const std::vector<Loop> own_js = schedule::split(s, own[first + 1], Factors{std::nullopt, factor(j, kPanel)});
   const std::vector<Loop> ks = schedule::split(s, own.back(), Factors{std::nullopt, factor(own.back(), plan.k_group)});
   reorder(s, std::vector<Loop>{own[first + 2], ks[0], own[first], own_js[0], own_js[1], ks[1]});
   unroll(s, own_js[0]);
@@ -133,8 +132,7 @@ bool fits_matrix_tiles(const Block& product, const target::CpuLevel& level) {
   const VarRef &row = product.iter_vars[0]->var, &column = product.iter_vars[1]->var,
                &k = product.iter_vars.back()->var;
   const auto columns = as_int(product.iter_vars[1]->dom->extent);
-  if (!level.tiles || !columns || *columns < kPanel || !as_int(product.iter_vars.back()->dom->extent))
-    return false;
+  if (!level.tiles || !columns || *columns < kPanel || !as_int(product.iter_vars.back()->dom->extent)) return false;
   bool found = false, good = true;
   walk(product.body, [&](const BufferLoad& n) {
     const auto uses = [&](const VarRef& v) {

@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kWidth = 32;  // columns of a panel
 
 /// Where an operand's elements lie: buffer[base + the coefficient of each loop * its variable].
-struct Place {
+struct Operand {
   BufferRef buffer;
   Expr base;
   std::vector<int64_t> steps;  ///< of each loop, in elements of the buffer
@@ -62,10 +62,10 @@ std::optional<Loops> loops_of(const For& outer) {
   return out;
 }
 
-std::optional<Place> place_of(const BufferRef& buffer, const Expr& index, const Loops& loops) {
+std::optional<Operand> operand_at(const BufferRef& buffer, const Expr& index, const Loops& loops) {
   const std::optional<arith::Linear> linear = arith::detect_linear(index, loops.vars());
   if (!linear) return {};
-  Place out{.buffer = buffer, .base = linear->base};
+  Operand out{.buffer = buffer, .base = linear->base};
   for (const Expr& c : linear->coefficients) {
     const auto step = as_int(c);
     if (!step) return {};
@@ -75,23 +75,23 @@ std::optional<Place> place_of(const BufferRef& buffer, const Expr& index, const 
 }
 
 /// An operand of a dot: elements side by side, or the bytes of a word.
-std::optional<Place> operand_of(const Expr& e, int group, const Loops& loops) {
+std::optional<Operand> operand_of(const Expr& e, int group, const Loops& loops) {
   if (const BufferLoad* load = e.as<BufferLoad>(); load && load->indices.size() == 1) {
     const Ramp* ramp = load->indices[0].as<Ramp>();
     if (!ramp || !is_one(ramp->stride) || ramp->dtype.lanes != group) return {};
-    return place_of(load->buffer, ramp->base, loops);
+    return operand_at(load->buffer, ramp->base, loops);
   }
   const Call* bytes = e.as<Call>();
   const BufferLoad* word = bytes && bytes->op == "tir.reinterpret" && bytes->dtype.element() == u8
                                ? bytes->args[0].as<BufferLoad>()
                                : nullptr;
   if (!word || word->dtype != u32 || word->indices.size() != 1) return {};
-  return place_of(word->buffer, word->indices[0], loops);
+  return operand_at(word->buffer, word->indices[0], loops);
 }
 
 /// How many rows the loops go over, of which `row` is the loop over them; conditions may end it. Those that depend on no loop are added to
 /// `outside`. A condition that ends the columns is left out where `whole_panels`. Nothing where a condition says something else.
-std::optional<Expr> rows_of(const Loops& loops, std::optional<size_t> row, const Place& sums, bool whole_panels,
+std::optional<Expr> rows_of(const Loops& loops, std::optional<size_t> row, const Operand& sums, bool whole_panels,
                             std::vector<Expr>& outside) {
   arith::Analyzer analyzer;
   Expr rows = row ? cast_to(i64, loops.all[*row]->extent) : int_imm(1, i64);
@@ -123,7 +123,7 @@ bool zeroes_sums_of(const Call& product, const Stmt& s) {
   const For* outer = s.as<For>();
   const std::optional<Loops> loops = outer ? loops_of(*outer) : std::nullopt;
   if (!loops || loops->store->indices.size() != 1 || !is_zero(loops->store->value)) return false;
-  const std::optional<Place> place = place_of(loops->store->buffer, loops->store->indices[0], *loops);
+  const std::optional<Operand> place = operand_at(loops->store->buffer, loops->store->indices[0], *loops);
   const BufferLoad& sums = *product.args[0].as<Call>()->args[0].as<BufferLoad>();
   if (!place || place->buffer != sums.buffer || !equal(place->base, sums.indices[0])) return false;
   int64_t columns = 1;
@@ -154,7 +154,7 @@ class TileProduct {
     const Call* dot = store.value.as<Call>();
     const int group = dot && dot->op == "tir.dot4" ? 4 : dot && dot->op == "tir.dot2" ? 2 : 0;
     if (group == 0 || store.indices.size() != 1 || store.value->dtype.lanes != 1) return nullptr;
-    acc_ = place_of(store.buffer, store.indices[0], loops_);
+    acc_ = operand_at(store.buffer, store.indices[0], loops_);
     a_ = operand_of(dot->args[1], group, loops_), b_ = operand_of(dot->args[2], group, loops_);
     if (!acc_ || !a_ || !b_ || !is_operand(a_->buffer->dtype, group) || a_->buffer->dtype == u32) return nullptr;
     if (b_->buffer->dtype != u32 && !is_operand(b_->buffer->dtype, group)) return nullptr;
@@ -183,7 +183,7 @@ class TileProduct {
   static bool is_operand(DType dtype, int group) {
     return group == 2 ? dtype == bf16 : dtype.is_integer() && dtype.bits == 8;
   }
-  static Expr address(const Place& p) { return call_builtin("tir.address_of", {load(p.buffer, {p.base})}); }
+  static Expr address(const Operand& p) { return call_builtin("tir.address_of", {load(p.buffer, {p.base})}); }
   std::optional<int64_t> extent(size_t l) const { return as_int(loops_.all[l]->extent); }
 
   /// The loops over k count up, the innermost fastest, in both operands.
@@ -235,7 +235,7 @@ class TileProduct {
   }
 
   Loops loops_;
-  std::optional<Place> acc_, a_, b_;
+  std::optional<Operand> acc_, a_, b_;
   int64_t b_scale_ = 1;  // bytes of an element of b
   int64_t depth_ = 0, columns_ = 0, acc_stride_ = 0, a_stride_ = 0, b_stride_ = 0;
   Expr rows_;
