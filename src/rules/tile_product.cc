@@ -22,8 +22,8 @@ constexpr int64_t kGroupsTogether = 4;  // of k, whose sums are scaled and added
 
 /// How a product passes through the caches. A step reads as many bytes of A as of B, more than the L2 cache gives meanwhile, so a part of
 /// a panel stays in the L1 cache while a block of rows passes over it, whose sums wait in memory; and the block's rows stay in half of the
-/// L2 cache while panel after panel comes. Measured on Granite Rapids, GPT-2's products of bfloat16, 512 rows of 768: 16.1 us a layer's
-/// panel over whole panels, 11.9 in two parts.
+/// L2 cache while panel after panel comes. Measured on an Intel Xeon with AMX, 512 rows of 768 bfloat16 by 2304 columns: 1.3 ms over whole
+/// panels, 1.0 ms in two parts.
 struct CacheBlock {
   int64_t tiles;  ///< of rows
   int64_t depth;  ///< of a part of a panel

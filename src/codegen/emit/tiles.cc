@@ -1,5 +1,5 @@
 // Products of matrix tiles (AMX): 32 rows by a panel of 32 columns in four tiles of sums. Configuring the tiles takes as long as ten
-// steps of a product (47 ns on Granite Rapids), so a function does it where it begins, for full tiles, and again only around what has
+// steps of a product (47 ns on an Intel Xeon), so a function does it where it begins, for full tiles, and again only around what has
 // other ones: the last rows, a depth that ends in the middle of a step. One row of bfloat16 has no use for tiles: it is summed in the
 // same order in vectors.
 // Source: Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter "Intel Advanced Matrix Extensions".
