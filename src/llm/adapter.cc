@@ -21,6 +21,8 @@ constexpr std::string_view kPrefix = "base_model.model.", kA = ".lora_A.weight",
 constexpr std::string_view kKnown[] = {"peft_type",
                                        "r",
                                        "lora_alpha",
+                                       "rank_pattern",
+                                       "alpha_pattern",
                                        "use_rslora",
                                        "fan_in_fan_out",
                                        "bias",
@@ -65,7 +67,7 @@ void require_plain(const JsonAt& config) {
     const Json& value = at.json();
     if (std::ranges::count(kKnown, name) > 0 || value == false || value.empty()) return;
     at.fail("is given, which is not supported",
-            "one rank and one alpha for all layers, and nothing but their factors",
+            "nothing but the factors of linear layers, with their ranks and alphas",
             "take it out if the adapter was trained without it");
   });
 }
@@ -118,6 +120,23 @@ std::optional<int64_t> block_of(const JsonAt& config, const std::string& layer) 
   return {};
 }
 
+/// What the keys of `patterns`, expressions for a whole name or for its last parts, give the layer; nothing where none fits. PEFT takes the
+/// first that fits, in an order that the file need not keep. Source: PEFT's get_pattern_key.
+std::optional<JsonAt> by_pattern(const JsonAt& config, const std::string& patterns, const std::string& layer) {
+  const std::optional<JsonAt> at = config.find(patterns);
+  std::optional<JsonAt> found;
+  if (!at || at->json().is_null()) return found;
+  at->each_member([&](const std::string& expression, const JsonAt& value) {
+    if (!match_of(*at, text("(?:.*\\.)?(?:", expression, ")\\z"), layer)) return;
+    if (found && found->json() != value.json())
+      value.fail(text("and another expression before it fit ", layer, ", and differ"),
+                 "one value for each layer",
+                 "write expressions of which one fits");
+    found = value;
+  });
+  return found;
+}
+
 /// Why PEFT would give the layer no factors; nothing if it would. Source: PEFT's check_target_module_exists.
 std::optional<std::string> why_untargeted(const JsonAt& config, const std::string& layer, bool is_head) {
   if (auto at = config.find("exclude_modules"); at && names_layer(*at, layer)) return "exclude_modules leaves it out";
@@ -149,8 +168,7 @@ Adapter Adapter::open(const fs::path& folder) {
   out.config_ = std::make_shared<const Json>(parse_json(read_regular_file(file), file.string()));
   const JsonAt config(*out.config_, file.string());
   require_plain(config);
-  out.alpha_ = config.at("lora_alpha").number();
-  if (config.find("r")) out.rank_ = config.at("r").integer(1);
+  const double alpha = config.at("lora_alpha").number();
   out.by_root_ = config.boolean_or("use_rslora", false);
   out.tensors_ = std::make_shared<const SafeTensors>(SafeTensors::open(folder / kWeights));
   for (const SafeTensor& t : out.tensors_->tensors()) {
@@ -181,12 +199,17 @@ Adapter Adapter::open(const fs::path& folder) {
     if (!out.layers_.contains(name))
       fail({.what = text((folder / kWeights).string(), " holds ", copy->name, ", and no factors of ", name),
             .needs = "copies of the weights that the factors change, and of no others"});
-  for (const auto& [name, pair] : out.layers_)
+  for (auto& [name, pair] : out.layers_) {
     if (!pair.a || !pair.b)
       fail({.what = text((folder / kWeights).string(), " has one of the two factors of ", name), .needs = "both"});
-    else if (out.rank_ && pair.a->shape[0] != *out.rank_)
-      config.at("r").fail(text("is ", *out.rank_, ", and the factors of ", name, " have rank ", pair.a->shape[0]),
-                          "the rank that the factors have: the scale rests on it");
+    const std::optional<JsonAt> own_rank = by_pattern(config, "rank_pattern", pair.given),
+                                own_alpha = by_pattern(config, "alpha_pattern", pair.given);
+    const std::optional<JsonAt> rank = own_rank ? own_rank : config.find("r");
+    if (rank && rank->integer(1) != pair.a->shape[0])
+      rank->fail(text("is ", rank->integer(1), ", and the factors of ", name, " have rank ", pair.a->shape[0]),
+                 "the rank that the factors have: the scale rests on it");
+    pair.alpha = own_alpha ? own_alpha->number() : alpha;
+  }
   return out;
 }
 
@@ -236,7 +259,7 @@ void Adapter::add_to(Checkpoint& checkpoint, const TensorNames& names) const {
             .hint = "base_model_name_or_path of adapter_config.json says which it was trained on"});
     const auto copied = copies_.find(layer);
     const SafeTensor* copy = copied == copies_.end() ? nullptr : copied->second;
-    const double scale = alpha_ / (by_root_ ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank));
+    const double scale = pair.alpha / (by_root_ ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank));
     checkpoint.change(name,
                       [tensors = tensors_, pair = pair, copy, rank, in, out, scale, turned = is_transposed](
                           std::vector<float>& values) {

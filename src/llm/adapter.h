@@ -8,8 +8,8 @@ namespace sator::llm {
 /// An adapter's folder: adapter_config.json and adapter_model.safetensors.
 class Adapter {
  public:
-  /// Errors: the folder is none; it is no LoRA, or asks for what is not added here (DoRA, trained biases, whole modules, ranks that
-  /// differ by a pattern, factors that hold a part of the model's own weights) or is not known, by name; a factor without its other.
+  /// Errors: the folder is none; it is no LoRA, or asks for what is not added here (DoRA, trained biases, whole modules, factors that
+  /// hold a part of the model's own weights) or is not known, by name; a factor without its other; another rank than it says.
   static Adapter open(const fs::path& folder);
 
   /// Puts W + s B A in the place of each weight W that the adapter names: s = alpha / r, or alpha / sqrt(r) with rslora.
@@ -26,14 +26,13 @@ class Adapter {
   struct Pair {
     std::string given;  ///< what the adapter calls the layer, for a model of text and pictures
     const SafeTensor *a = nullptr, *b = nullptr;  ///< [r, in], [out, r]
+    double alpha = 0;
   };
   fs::path folder_;
   std::shared_ptr<const Json> config_;
   std::shared_ptr<const SafeTensors> tensors_;
   std::map<std::string, Pair> layers_;               ///< "model.layers.0.self_attn.q_proj"
   std::map<std::string, const SafeTensor*> copies_;  ///< by layer: its weight in the model, which PEFT saves of a head
-  double alpha_ = 0;
-  std::optional<int64_t> rank_;  // as the file says
   bool by_root_ = false;
 };
 

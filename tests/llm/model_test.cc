@@ -297,6 +297,23 @@ TEST(Model, AdaptersAreAddedToTheWeights) {
   }
 }
 
+// Expressions fit a whole name or its last parts, as PEFT's get_pattern_key says.
+TEST(Model, AdaptersMayHaveRanksAndAlphasByPattern) {
+  TempFolder folder;
+  const fs::path from = reference_model("quantized/adapter-llama"), model = reference_model("tiny/llama-a");
+  fs::copy(from, folder.path(), fs::copy_options::recursive);
+  Json config = Json::parse(read_file(from / "adapter_config.json"));
+  const Json rank = config["r"], alpha = config["lora_alpha"];
+  config["r"] = 7;
+  config["lora_alpha"] = 99;
+  config["rank_pattern"] = {{"self_attn.*", rank}, {"down_proj", rank}};
+  config["alpha_pattern"] = {
+      {"(q|v)_proj", alpha}, {"^model.layers.0.mlp.down_proj", alpha}, {"layers\\.1\\.mlp\\.down_proj", alpha}};
+  write_file(folder.path() / "adapter_config.json", config.dump());
+  const fs::path file = from / "expected.safetensors";
+  EXPECT_LE(largest_difference(model, file, true, {}, {}, folder.path()), 2e-5 * largest_logit(file) + 1e-5);
+}
+
 // PEFT saves a head's own weight beside its factors: it is the model's, or the adapter another one's.
 TEST(Model, AdaptersMayHoldTheWeightsThatTheyChange) {
   const fs::path from = reference_model("quantized/adapter-llama"), model = reference_model("tiny/llama-a");
@@ -353,7 +370,12 @@ TEST(Model, AdaptersOfAnotherKindAreRefused) {
   EXPECT_NE(error_with("use_dora", true).find("use_dora is given"), std::string::npos);
   EXPECT_NE(error_with("peft_type", "IA3").find("no LoRA"), std::string::npos);
   EXPECT_NE(error_with("bias", "all").find("trained biases"), std::string::npos);
-  EXPECT_NE(error_with("rank_pattern", {{"q_proj", 8}}).find("rank_pattern is given"), std::string::npos);
+  EXPECT_NE(error_with("rank_pattern", {{"q_proj", 8}}).find("rank_pattern.q_proj is 8, and the factors of model.layers.0"),
+            std::string::npos);
+  EXPECT_NE(error_with("alpha_pattern", {{"q_proj", 12}, {"layers.0.self_attn.q_proj", 24}}).find("one value for each"),
+            std::string::npos);
+  EXPECT_NE(error_with("alpha_pattern", {{"(q_proj", 12}}).find("cannot be read as a regular expression"),
+            std::string::npos);
   EXPECT_NE(error_with("use_some_day", true).find("use_some_day is given"), std::string::npos);
   EXPECT_NE(error_with("init_lora_weights", "pissa").find("training changed the model's own weights"),
             std::string::npos);
