@@ -67,7 +67,7 @@ nlohmann::ordered_json others_of(const ChatArguments& a) {
   nlohmann::ordered_json others = nlohmann::ordered_json::object();
   if (!a.tools) return others;
   const std::string source = read_text_file(*a.tools, "a list of tools");
-  const Json tree = parse_json(source, *a.tools);
+  const Json tree = parse_json(source, *a.tools, DuplicateNames::refused, Decimals::nearest_but_integers);
   if (!tree.is_array() || !std::ranges::all_of(tree, [](const Json& tool) { return tool.is_object(); }))
     fail({.what = text(*a.tools, " is no list of objects"),
           .needs = "the tools as a JSON list of their definitions",

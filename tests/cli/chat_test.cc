@@ -143,6 +143,9 @@ TEST(Chat, PrintsThePromptOfTheFirstMessage) {
     EXPECT_EQ(refused.status, 1);
     EXPECT_NE(refused.notes.find("is no list of objects"), std::string::npos) << refused.notes;
   }
+  // Templates have integers of 64 bits: none becomes a float in silence.
+  write_file(tools, R"([{"most": 18446744073709551616}])");
+  EXPECT_NE(with_tools().notes.find("the integer 18446744073709551616 is beyond 64 bits"), std::string::npos);
 }
 
 // Answers are given with the tools in the text.
