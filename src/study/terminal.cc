@@ -39,9 +39,10 @@ size_t widest_scheme(const Study& study, size_t most) {
   return std::min(width, most);
 }
 
-/// Those of the columns that stand in the terminal.
+/// Those of the columns that stand in the terminal, each wide enough for its head, which may hold a scheme's name.
 std::vector<FigureColumn> in_terminal(std::vector<FigureColumn> columns) {
   std::erase_if(columns, [](const FigureColumn& c) { return c.width == 0; });
+  for (FigureColumn& c : columns) c.width = std::max(c.width, std::max(c.head.size(), c.below.size()) + 1);
   return columns;
 }
 
