@@ -66,10 +66,10 @@ from tvm.script import tir as T
 @I.ir_module
 class Module:
     @R.function
-    def prefill(x: R.Tensor(("n", 64), dtype="bfloat16"), params: R.Tuple(R.Tensor((96, 64), dtype="bfloat16"), R.Tensor((43, 96), dtype="bfloat16"), R.Tensor((64, 43), dtype="bfloat16"))):
+    def prefill(x: R.Tensor(("n", 1024), dtype="bfloat16"), params: R.Tuple(R.Tensor((96, 1024), dtype="bfloat16"), R.Tensor((43, 96), dtype="bfloat16"), R.Tensor((64, 43), dtype="bfloat16"))):
         R.func_attr({"num_input": 1})
         with R.dataflow():
-            w1: R.Tensor((96, 64), dtype="bfloat16") = params[0]
+            w1: R.Tensor((96, 1024), dtype="bfloat16") = params[0]
             w2: R.Tensor((43, 96), dtype="bfloat16") = params[1]
             w3: R.Tensor((64, 43), dtype="bfloat16") = params[2]
             t1 = R.permute_dims(w1)

@@ -139,6 +139,8 @@ TEST(CpuRules, ProductsOfBfloat16) {
   for (int64_t columns : {64, 96, 40})
     expect_same(bf16_product(0, columns, 20), "bf16_product", kHeights, columns % 32 == 0);
   expect_same(bf16_product(1, 256, 20), "bf16_product", {1});
+  // So deep that on tiles its panels are read in parts.
+  expect_same(bf16_product(0, 32, 1024), "bf16_product", {1, 14, 45});
 }
 TEST(CpuRules, ProductsOfBfloat16AreDots) {
   for (int64_t n : {0, 1}) {

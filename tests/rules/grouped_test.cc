@@ -95,7 +95,7 @@ tir::PrimFuncRef scheduled(const tir::PrimFuncRef& f, const char* level) {
 }
 
 void expect_same(const tir::PrimFuncRef& f, const std::vector<int32_t>& groups, bool lower = true) {
-  for (const char* level : {"avx512", "avx2"}) {
+  for (const char* level : {"amx", "avx512", "avx2"}) {
     Memory a(*f, groups), b(*f, groups);
     tir::Interpreter(f).run(a.views);
     const tir::PrimFuncRef fast = scheduled(f, level);
