@@ -132,12 +132,15 @@ constexpr Builtin kTable[] = {
     /// dot2(acc, a, b): the same over pairs; acc float32, a and b bfloat16 or float16. Of each pair the second product is
     /// added first, each sum rounded to float32 once. What AVX512_BF16's vdpbf16ps computes, which takes denormals for 0.
     math("tir.dot2", "dot2", 3),
-    /// tile_product(acc, acc_stride, a, a_stride, b, b_stride, rows, columns, depth, ahead, from_zero): for i < rows (none if it is
-    /// negative), j < columns: acc[i * acc_stride + j], or 0 with from_zero, += sum over k < depth of a[i * a_stride + k] * b[j // 32 * b_stride + k // g * 32 * g +
-    /// j % 32 * g + k % g], in elements. acc, a, b: T.address_of; strides, columns and depth constants, columns a multiple of 32.
-    /// Bytes in int32, g = 4: sums wrap; words of b are four unsigned bytes. bfloat16 in float32, g = 2, depth a multiple of 32: of
-    /// each 32 k the products of even ones are summed, and those of odd ones, one after the other, then both sums, and that is added to
-    /// acc. What AMX's tdpb*d and tdpbf16ps compute (which take denormals for 0). ahead: bytes of b asked for in advance.
+    /// tile_product(acc, acc_stride, a, a_stride, b, b_stride, rows, columns, depth, ahead, from_zero): for i < rows and j < columns,
+    /// in elements,
+    ///   acc[i * acc_stride + j] += sum over k < depth of
+    ///       a[i * a_stride + k] * b[j // 32 * b_stride + k // g * 32 * g + j % 32 * g + k % g],
+    /// or the sum alone with from_zero. acc, a, b: T.address_of; rows at most 32, and none if negative; the other numbers are
+    /// constants, columns a multiple of 32. ahead: bytes of b that are asked for in advance.
+    /// Bytes in int32, g = 4: sums wrap; a word of b is four unsigned bytes. bfloat16 in float32, g = 2, depth a multiple of 32: of each
+    /// 32 k the products of even ones are summed, and those of odd ones, one after the other, then both sums, and that is added to
+    /// acc. What AMX's tdpb*d and tdpbf16ps compute, which take denormals for 0.
     /// Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, TDPBF16PS.
     fixed("tir.tile_product", "tile_product", i32, 11, 11),
     /// lookup16(index, w0, w1, w2, w3): byte `index` (its lower four bits) of the words, which are constants, lowest first. uint8. What

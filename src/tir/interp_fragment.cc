@@ -75,7 +75,7 @@ struct Place {
 }  // namespace
 
 Value Compiler::tile_product_call(const Call& n) {
-  constexpr int64_t kPanel = 32, kChunk = 32;
+  constexpr int64_t kPanel = 32, kChunk = 32, kMostRows = 32;
   auto place = [&](size_t i, DType as = {}) {
     const Call* address = n.args[i].as<Call>();
     const BufferLoad* element =
@@ -98,6 +98,8 @@ Value Compiler::tile_product_call(const Call& n) {
   auto run = [=](Machine& m) {
     const Elements to = acc->of(m), x = a->of(m), y = b->of(m);
     const int64_t count = (*rows)->eval(m, 0);
+    if (count > kMostRows)
+      m.fail({.what = text("tile_product of ", count, " rows"), .needs = text("at most ", kMostRows, " at once")});
     for (int64_t i = 0; i < count; ++i) {
       for (int64_t j = 0; j < columns; ++j) {
         auto left = [&](int64_t k) { return x.read(m, i * a_stride + k); };

@@ -143,6 +143,15 @@ TEST(Tiles, AreRefusedWithWords) {
             std::string::npos);
 }
 
+TEST(Tiles, HaveThirtyTwoRowsAtMost) {
+  if (!can_run()) GTEST_SKIP() << "no matrix tiles here";
+  const tir::PrimFuncRef f = program({.a = "int8", .b = "int8", .rows = 33}, false);
+  Data<int32_t> n(1), sums(33 * 72);
+  Data<uint8_t> a(33 * 72 + 8), b(2 * 32 * 64);
+  n[0] = 33;
+  EXPECT_EQ(run_kernel(f, target::cpu_level("amx"), {n.raw(), a.raw(), b.raw(), sums.raw()}), 1);
+}
+
 TEST(Tiles, AreGivenBack) {
   const std::string code =
       compile_listing(*passes::lower(program({.a = "int8", .b = "int8"}, true)), "k", target::cpu_level("amx"))

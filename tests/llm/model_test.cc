@@ -370,8 +370,9 @@ TEST(Model, AdaptersOfAnotherKindAreRefused) {
   EXPECT_NE(error_with("use_dora", true).find("use_dora is given"), std::string::npos);
   EXPECT_NE(error_with("peft_type", "IA3").find("no LoRA"), std::string::npos);
   EXPECT_NE(error_with("bias", "all").find("trained biases"), std::string::npos);
-  EXPECT_NE(error_with("rank_pattern", {{"q_proj", 8}}).find("rank_pattern.q_proj is 8, and the factors of model.layers.0"),
-            std::string::npos);
+  EXPECT_NE(
+      error_with("rank_pattern", {{"q_proj", 8}}).find("rank_pattern.q_proj is 8, and the factors of model.layers.0"),
+      std::string::npos);
   EXPECT_NE(error_with("alpha_pattern", {{"q_proj", 12}, {"layers.0.self_attn.q_proj", 24}}).find("one value for each"),
             std::string::npos);
   EXPECT_NE(error_with("alpha_pattern", {{"(q_proj", 12}}).find("cannot be read as a regular expression"),

@@ -294,10 +294,13 @@ llvm::Value* emit_tile_product(Emit& e, const Call& n) {
   if (t.columns % kPanel != 0 || t.depth_bytes % (is_float ? kRowBytes : 4) != 0)
     refuse(text("of ", t.columns, " columns over ", n.args[8]),
            "panels of 32 columns, a multiple of 32 bfloat16 or of 4 bytes");
-  if (is_float && is_one(n.args[6]))
+  if (is_float && is_one(n.args[6])) {
     emit_one_row(e, t);
-  else
-    emit_on_tiles(e, t, convert(e, value_of(e, n.args[6]), n.args[6]->dtype, i64));
+  } else {
+    llvm::Value* rows = convert(e, value_of(e, n.args[6]), n.args[6]->dtype, i64);
+    fail_if(e, e.b.CreateICmpSGT(rows, i64_of(e, 2 * kRows)), "tile_product of more than 32 rows");
+    emit_on_tiles(e, t, rows);
+  }
   return integer(e, 0, i32);
 }
 

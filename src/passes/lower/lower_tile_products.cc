@@ -17,7 +17,8 @@ using namespace tir;
 
 namespace {
 
-constexpr int64_t kWidth = 32;  // columns of a panel
+constexpr int64_t kWidth = 32;     // columns of a panel
+constexpr int64_t kMostRows = 32;  // of one T.tile_product
 
 /// Where an operand's elements lie: buffer[base + the coefficient of each loop * its variable].
 struct Operand {
@@ -89,33 +90,41 @@ std::optional<Operand> operand_of(const Expr& e, int group, const Loops& loops) 
   return operand_at(word->buffer, word->indices[0], loops);
 }
 
-/// How many rows the loops go over, of which `row` is the loop over them; conditions may end it. Those that depend on no loop are added to
-/// `outside`. A condition that ends the columns is left out where `whole_panels`. Nothing where a condition says something else.
-std::optional<Expr> rows_of(const Loops& loops, std::optional<size_t> row, const Operand& sums, bool whole_panels,
-                            std::vector<Expr>& outside) {
+/// What loops go over, as their conditions say.
+struct Extents {
+  Expr rows;
+  bool ends_columns = false;  ///< a condition leaves out the columns behind some
+  std::vector<Expr> outside;  ///< conditions that depend on no loop
+};
+
+/// `row` is the loop over rows. Nothing where a condition says something else.
+std::optional<Extents> extents_of(const Loops& loops, std::optional<size_t> row, const Operand& sums) {
   arith::Analyzer analyzer;
+  Extents out;
   Expr rows = row ? cast_to(i64, loops.all[*row]->extent) : int_imm(1, i64);
   for (const Expr& condition : loops.conditions) {
     const Call* likely = condition.as<Call>();
     const Expr inner = likely && likely->op == "tir.likely" ? likely->args[0] : condition;
     if (!loops.uses(inner)) {
-      outside.push_back(condition);
+      out.outside.push_back(condition);
       continue;
     }
     const LT* less = inner.as<LT>();
     const auto side = less ? arith::detect_linear(less->a - less->b, loops.vars()) : std::nullopt;
     if (!side) return {};
     auto is_column = [&](size_t l) { return sums.steps[l] != 0 && l != row; };
-    bool ends_columns = whole_panels;
+    bool ends_columns = true;
     for (size_t l = 0; l < loops.all.size(); ++l)
       ends_columns &= is_int(side->coefficients[l], is_column(l) ? sums.steps[l] : 0);
+    out.ends_columns |= ends_columns;
     if (ends_columns) continue;
     if (!row) return {};
     for (size_t l = 0; l < loops.all.size(); ++l)
       if (!is_int(side->coefficients[l], l == *row ? 1 : 0)) return {};
     rows = min(rows, cast_to(i64, constant(0, side->base->dtype) - side->base));
   }
-  return analyzer.simplify(rows);
+  out.rows = analyzer.simplify(rows);
+  return out;
 }
 
 /// Whether the statement sets to zero what the call, a tile_product, sums, and nothing else.
@@ -139,9 +148,9 @@ bool zeroes_sums_of(const Call& product, const Stmt& s) {
       return false;
     }
   }
-  std::vector<Expr> outside;
-  const std::optional<Expr> rows = rows_of(*loops, row, *place, sums.buffer->scope() == "local", outside);
-  return rows && outside.empty() && is_int(product.args[7], columns) && equal(*rows, product.args[6]);
+  const std::optional<Extents> extents = extents_of(*loops, row, *place);
+  return extents && extents->outside.empty() && is_int(product.args[7], columns) &&
+         equal(extents->rows, product.args[6]);
 }
 
 class TileProduct {
@@ -223,15 +232,22 @@ class TileProduct {
     std::optional<size_t> found;
     for (size_t l = 0; l < loops_.all.size(); ++l) {
       if (!is_row(l)) continue;
-      if (found || b_->steps[l] != 0) return false;
+      const auto most = extent(l);
+      if (found || b_->steps[l] != 0 || !most || *most > kMostRows) return false;
       found = l;
     }
     acc_stride_ = columns_, a_stride_ = depth_;
     if (found) acc_stride_ = acc_->steps[*found], a_stride_ = a_->steps[*found];
-    // What is summed for columns behind the last one, in memory of the kernel's own, nobody reads.
-    const std::optional<Expr> rows = rows_of(loops_, found, *acc_, acc_->buffer->scope() == "local", outside_);
-    if (rows) rows_ = *rows;
-    return rows.has_value();
+    const std::optional<Extents> extents = extents_of(loops_, found, *acc_);
+    if (!extents || (extents->ends_columns && !may_pad_columns())) return false;
+    rows_ = extents->rows, outside_ = extents->outside;
+    return true;
+  }
+
+  /// Whether whole panels may be summed where the last one is not full: B holds whole ones, and nobody else reads the sums' memory.
+  bool may_pad_columns() const {
+    const auto elements = b_->buffer->rank() == 1 ? as_int(b_->buffer->shape[0]) : std::nullopt;
+    return acc_->buffer->scope() == "local" && elements && *elements * b_scale_ % (depth_ * kWidth) == 0;
   }
 
   Loops loops_;
