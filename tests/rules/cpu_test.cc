@@ -139,6 +139,7 @@ TEST(CpuRules, ProductsOfBfloat16) {
   for (int64_t columns : {64, 96, 40})
     expect_same(bf16_product(0, columns, 20), "bf16_product", kHeights, columns % 32 == 0);
   expect_same(bf16_product(1, 256, 20), "bf16_product", {1});
+  for (int64_t columns : {43, 96}) expect_same(bf16_product(0, columns, 96), "bf16_product", kHeights, columns == 96);
   // So deep that on tiles its panels are read in parts.
   expect_same(bf16_product(0, 32, 1024), "bf16_product", {1, 14, 45});
 }
@@ -172,8 +173,27 @@ TEST(CpuRules, ProductsOnMatrixTiles) {
   }
   EXPECT_EQ(calls_of(grouped_product(20, 64, 3), "amx", "tir.tile_product"), 1);
   EXPECT_GT(calls_of(code_product(0, 64, 96, 8), "amx", "tir.tile_product"), 0);
-  EXPECT_EQ(calls_of(code_product(20, 81, 96, 8), "amx", "tir.tile_product"), 1) << "the last panel is not full";
+  EXPECT_EQ(calls_of(code_product(20, 81, 96, 8), "amx", "tir.tile_product"), 2) << "full panels, and the last one";
   EXPECT_GT(calls_of(code_product(0, 64, 96, 8), "amx", "tir.dot4"), 0);
+}
+
+// Whatever is scheduled for tiles becomes a product of them: loops that stayed would sum bfloat16 in another order than other heights do.
+TEST(CpuRules, NoLoopsStayOnTiles) {
+  auto loops_left = [](const tir::PrimFuncRef& f) {
+    int left = 0;
+    walk(passes::lower(scheduled(f, target::cpu_level("amx")).func)->body,
+         [&](const tir::For& loop) { left += loop.annotations.count(passes::kOnTiles) > 0; });
+    return left;
+  };
+  for (int64_t rows : {0, 1, 2, 14, 20, 33, 300})
+    for (int64_t columns : {32, 33, 43, 64, 81, 257})
+      for (int64_t depth : {32, 96, 1024, 1056}) {
+        EXPECT_EQ(loops_left(bf16_product(rows, columns, depth)), 0) << rows << " " << columns << " " << depth;
+        EXPECT_EQ(loops_left(code_product(rows, columns, depth, 8)), 0) << rows << " " << columns << " " << depth;
+        EXPECT_EQ(loops_left(code_product(rows, columns, depth, 4)), 0) << rows << " " << columns << " " << depth;
+      }
+  for (int64_t rows : {0, 20, 300})
+    for (int64_t groups : {1, 2, 3, 24}) EXPECT_EQ(loops_left(grouped_product(rows, 96, groups)), 0) << rows << groups;
 }
 
 TEST(CpuRules, ProductsOfBytes) {

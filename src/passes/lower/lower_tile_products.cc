@@ -42,6 +42,16 @@ struct Loops {
   }
 };
 
+/// The parts of a conjunction.
+void add_conjuncts(const Expr& condition, std::vector<Expr>& out) {
+  if (const And* both = condition.as<And>()) {
+    add_conjuncts(both->a, out);
+    add_conjuncts(both->b, out);
+  } else {
+    out.push_back(condition);
+  }
+}
+
 std::optional<Loops> loops_of(const For& outer) {
   Loops out;
   for (Stmt at = ref(outer); !out.store;) {
@@ -52,7 +62,7 @@ std::optional<Loops> loops_of(const For& outer) {
       out.all.push_back(ref(*loop));
       at = loop->body;
     } else if (const IfThenElse* branch = at.as<IfThenElse>(); branch && !branch->else_case) {
-      out.conditions.push_back(branch->condition);
+      add_conjuncts(branch->condition, out.conditions);
       at = branch->then_case;
     } else if (const BufferStore* store = at.as<BufferStore>()) {
       out.store = store;
