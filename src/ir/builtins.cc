@@ -137,10 +137,10 @@ constexpr Builtin kTable[] = {
     ///   acc[i * acc_stride + j] += sum over k < depth of
     ///       a[i * a_stride + k] * b[j // 32 * b_stride + k // g * 32 * g + j % 32 * g + k % g],
     /// or the sum alone with from_zero. acc, a, b: T.address_of; rows at most 32, and none if negative; the other numbers are
-    /// constants, columns a multiple of 32. ahead: bytes of b that are asked for in advance.
+    /// constants, columns a multiple of 32, depth at least 1. ahead: bytes of b that are asked for in advance.
     /// Bytes in int32, g = 4: sums wrap; a word of b is four unsigned bytes. bfloat16 in float32, g = 2, depth a multiple of 32: of each
     /// 32 k the products of even ones are summed, and those of odd ones, one after the other, then both sums, and that is added to
-    /// acc. What AMX's tdpb*d and tdpbf16ps compute, which take denormals for 0.
+    /// acc. What AMX's tdpb*d and tdpbf16ps compute, which take denormals for 0; one row alone, summed in vectors, keeps them.
     /// Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, TDPBF16PS.
     fixed("tir.tile_product", "tile_product", i32, 11, 11),
     /// lookup16(index, w0, w1, w2, w3): byte `index` (its lower four bits) of the words, which are constants, lowest first. uint8. What

@@ -132,7 +132,8 @@ bool fits_matrix_tiles(const Block& product, const target::CpuLevel& level) {
   const VarRef &row = product.iter_vars[0]->var, &column = product.iter_vars[1]->var,
                &k = product.iter_vars.back()->var;
   const auto columns = as_int(product.iter_vars[1]->dom->extent);
-  if (!level.tiles || !columns || *columns < kPanel || !as_int(product.iter_vars.back()->dom->extent)) return false;
+  const int64_t depth = as_int(product.iter_vars.back()->dom->extent).value_or(0);
+  if (!level.tiles || !columns || *columns < kPanel || depth == 0) return false;
   bool found = false, good = true;
   walk(product.body, [&](const BufferLoad& n) {
     const auto uses = [&](const VarRef& v) {

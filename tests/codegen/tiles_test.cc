@@ -139,6 +139,7 @@ TEST(Tiles, AreRefusedWithWords) {
   EXPECT_NE(refusal({.a = "int8", .b = "int8"}, "avx512").find("tile_product at the level avx512"), std::string::npos);
   EXPECT_NE(refusal({.a = "bfloat16", .b = "bfloat16", .depth = 48}, "amx").find("a multiple of 32 bfloat16"),
             std::string::npos);
+  EXPECT_NE(refusal({.a = "int8", .b = "int8", .rows = 33}, "amx").find("tile_product of 33 rows"), std::string::npos);
   EXPECT_NE(refusal({.a = "int8", .b = "bfloat16"}, "amx").find("tile_product of int32, int8 and bfloat16"),
             std::string::npos);
 }

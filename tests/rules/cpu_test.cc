@@ -192,6 +192,7 @@ TEST(CpuRules, NoLoopsStayOnTiles) {
         EXPECT_EQ(loops_left(code_product(rows, columns, depth, 8)), 0) << rows << " " << columns << " " << depth;
         EXPECT_EQ(loops_left(code_product(rows, columns, depth, 4)), 0) << rows << " " << columns << " " << depth;
       }
+  EXPECT_EQ(loops_left(bf16_product(20, 64, 0)), 0) << "sums of nothing";
   for (int64_t rows : {0, 20, 300})
     for (int64_t groups : {1, 2, 3, 24}) EXPECT_EQ(loops_left(grouped_product(rows, 96, groups)), 0) << rows << groups;
 }

@@ -291,7 +291,9 @@ llvm::Value* emit_tile_product(Emit& e, const Call& n) {
                       .ahead = constant_of(n, 9),
                       .from_zero = constant_of(n, 10) != 0,
                       .product = is_float ? llvm::Intrinsic::x86_tdpbf16ps : products[a == i8][b == i8]};
-  if (t.columns % kPanel != 0 || t.depth_bytes % (is_float ? kRowBytes : 4) != 0)
+  const auto rows = as_int(n.args[6]);
+  if (rows && *rows > 2 * kRows) refuse(text("of ", *rows, " rows"), "at most 32 at once");
+  if (t.columns % kPanel != 0 || t.depth_bytes == 0 || t.depth_bytes % (is_float ? kRowBytes : 4) != 0)
     refuse(text("of ", t.columns, " columns over ", n.args[8]),
            "panels of 32 columns, a multiple of 32 bfloat16 or of 4 bytes");
   if (is_float && is_one(n.args[6])) {
