@@ -125,7 +125,7 @@ std::optional<int64_t> block_of(const JsonAt& config, const std::string& layer) 
 std::optional<JsonAt> by_pattern(const JsonAt& config, const std::string& patterns, const std::string& layer) {
   const std::optional<JsonAt> at = config.find(patterns);
   std::optional<JsonAt> found;
-  if (!at || at->json().is_null()) return found;
+  if (!at) return found;
   at->each_member([&](const std::string& expression, const JsonAt& value) {
     if (!match_of(*at, text("(?:.*\\.)?(?:", expression, ")\\z"), layer)) return;
     if (found && found->json() != value.json())

@@ -43,11 +43,10 @@ void sum_on_tiles(Schedule& s, const Loop& k, int64_t ahead) {
   annotate(s, k, std::string(passes::kOnTiles), schedule::Value(NodeRef(int_imm(ahead))));
 }
 
-std::vector<Loop> in_vectors(Schedule& s, const Loop& columns) {
-  std::vector<Loop> out = schedule::split(s, columns, Factors{std::nullopt, factor(columns, kPanel)});
-  unroll(s, out[0]);
-  vectorize(s, out[1]);
-  return out;
+void make_vectors(Schedule& s, const Loop& columns) {
+  const std::vector<Loop> parts = schedule::split(s, columns, Factors{std::nullopt, factor(columns, kPanel)});
+  unroll(s, parts[0]);
+  vectorize(s, parts[1]);
 }
 
 /// Of one row as many panels at once as this CPU has streams.
@@ -83,7 +82,7 @@ void schedule_sums(Schedule& s, const ProductPlan& plan, const BlockHandle& last
   unroll(s, js[1]);
   vectorize(s, js[2]);
   if (plan.sums_pairs) sum_in_pairs(s, ks[2]);
-  in_vectors(s, get_loops(s, last).back());
+  make_vectors(s, get_loops(s, last).back());
   sum_on_tiles(s, group, are_few(rows) ? level.prefetch_iterations * kPanel * 4 : 0);
   parallel(s, outer);
   decompose_reduction(s, product, part);
@@ -120,7 +119,7 @@ void schedule_sums_of_groups(Schedule& s, const ProductPlan& plan, const BlockHa
   if (plan.operand) make_panel_wise(s, plan.operand, plan.k_group, plan.k_whole, js[0]);
   unroll(s, gs[1]);
   vectorize(s, js[1]);
-  in_vectors(s, get_loops(s, last).back());
+  make_vectors(s, get_loops(s, last).back());
   parallel(s, js[0]);
   decompose_reduction(s, product, gs[0]);
   decompose_reduction(s, partial, ks[0]);

@@ -1,5 +1,5 @@
 // Matrices that the threads of a warp hold together ("fragments"), as closures. A fragment is 16 x 16 elements, row-major, in the
-// memory that is theirs: where the hardware keeps them says nothing of what is computed.
+// memory that is theirs: where the hardware keeps them says nothing of what is computed. And products of a CPU's matrix tiles.
 #include "tir/interp_machine.h"
 
 namespace sator::tir::interp {
@@ -99,7 +99,9 @@ Value Compiler::tile_product_call(const Call& n) {
     const Elements to = acc->of(m), x = a->of(m), y = b->of(m);
     const int64_t count = (*rows)->eval(m, 0);
     if (count > kMostRows)
-      m.fail({.what = text("tile_product of ", count, " rows"), .needs = text("at most ", kMostRows, " at once")});
+      m.fail({.what = text("tile_product of ", count, " rows"),
+              .needs = text("at most ", kMostRows, " at once"),
+              .hint = "call it for parts of the rows"});
     for (int64_t i = 0; i < count; ++i) {
       for (int64_t j = 0; j < columns; ++j) {
         auto left = [&](int64_t k) { return x.read(m, i * a_stride + k); };

@@ -177,6 +177,35 @@ TEST(CpuRules, ProductsOnMatrixTiles) {
   EXPECT_GT(calls_of(code_product(0, 64, 96, 8), "amx", "tir.dot4"), 0);
 }
 
+// Numbers whose sums round, in the interpreter, so on machines without tiles too: equal rows have equal sums in any number.
+TEST(CpuRules, ARowHasTheSameBitsAloneAndAmongOthersOnTiles) {
+  constexpr int64_t kDepth = 96;
+  for (int64_t columns : {43, 96}) {
+    const tir::PrimFuncRef f = bf16_product(0, columns, kDepth);
+    const tir::Interpreter lowered(passes::lower(scheduled(f, target::cpu_level("amx")).func));
+    std::vector<uint32_t> alone;
+    for (int64_t n : {1, 2, 13, 14, 33, 45}) {
+      Memory memory(*f, n);
+      for (size_t operand : {0, 1}) {
+        const auto& view = std::get<tir::ArrayView>(memory.views[operand]);
+        auto* values = static_cast<uint16_t*>(view.data);
+        const int64_t count = operand == 0 ? n * kDepth : (columns + 31) / 32 * 32 * kDepth;
+        std::mt19937 random(5);
+        for (int64_t i = 0; i < count; ++i) {
+          if (operand == 0 && i % kDepth == 0) random.seed(7);
+          values[i] = f32_to_bf16(static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 300);
+        }
+      }
+      lowered.run(memory.views);
+      const auto* sums = static_cast<const uint32_t*>(std::get<tir::ArrayView>(memory.views[2]).data);
+      if (alone.empty()) alone.assign(sums, sums + columns);
+      for (int64_t i = 0; i < n; ++i)
+        EXPECT_TRUE(std::equal(alone.begin(), alone.end(), sums + i * columns))
+            << columns << " columns, row " << i << " of " << n;
+    }
+  }
+}
+
 // Whatever is scheduled for tiles becomes a product of them: loops that stayed would sum bfloat16 in another order than other heights do.
 TEST(CpuRules, NoLoopsStayOnTiles) {
   auto loops_left = [](const tir::PrimFuncRef& f) {

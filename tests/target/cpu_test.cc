@@ -49,6 +49,9 @@ TEST(CpuLevels, BestComesFirst) {
 
 TEST(CpuLevels, PortableLeavesOutWhatDiffersInOneProductAlone) {
   for (const CpuLevel* level : levels_for("portable")) EXPECT_FALSE(level->dot_bf16) << level->name;
+#if defined(__x86_64__)
+  EXPECT_TRUE(levels_for("portable").front()->tiles);
+#endif
 }
 
 TEST(CpuLevels, NativeIsOneLevelThatRunsHere) {

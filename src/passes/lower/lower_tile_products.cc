@@ -175,7 +175,7 @@ class TileProduct {
     if (group == 0 || store.indices.size() != 1 || store.value->dtype.lanes != 1) return nullptr;
     acc_ = operand_at(store.buffer, store.indices[0], loops_);
     a_ = operand_of(dot->args[1], group, loops_), b_ = operand_of(dot->args[2], group, loops_);
-    if (!acc_ || !a_ || !b_ || !is_operand(a_->buffer->dtype, group) || a_->buffer->dtype == u32) return nullptr;
+    if (!acc_ || !a_ || !b_ || !is_operand(a_->buffer->dtype, group)) return nullptr;
     if (b_->buffer->dtype != u32 && !is_operand(b_->buffer->dtype, group)) return nullptr;
     b_scale_ = b_->buffer->dtype == u32 ? 4 : 1;
     if (!find_depth(group) || !find_columns(group) || !find_rows()) return nullptr;
