@@ -67,8 +67,13 @@ Lane exp_in_range(Lane x, int halvings) {
   return scale(exp_reduced(r), halvings ? Rounded{n.value - double(halvings), iadd(n.integer, -halvings)} : n);
 }
 
-/// Beyond the bounds the result is 0 or infinity anyway.
-Lane exp_of(Lane x) { return x.is_f64() ? exp_f64(x) : exp_in_range(clamp(x, -104.0, 89.0), 0); }
+/// Beyond the bounds the result is 0 or infinity. A zero is not what scaling ends in: Intel's cores take over a hundred cycles for a result
+/// below the smallest normal number, and softmax has one for each position that a mask hides.
+Lane exp_of(Lane x) {
+  if (x.is_f64()) return exp_f64(x);
+  const Lane is_zero = x < -104.0, not_zero = select(is_zero, 0.0, x);
+  return select(is_zero, 0.0, exp_in_range(select(not_zero > 89.0, 89.0, not_zero), 0));
+}
 
 constexpr int64_t kSqrtHalfBits = 0x3f3504f3;
 Lane exponent_above_sqrt_half(Lane bits) { return sar(iadd(bits, 0x3f800000 - kSqrtHalfBits), 23); }
