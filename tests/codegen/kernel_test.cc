@@ -130,7 +130,7 @@ TEST(Dot2, AddsTheSecondProductFirstAtEveryLevel) {
     }
     EXPECT_GT(other_order, 20u) << "the numbers must tell the orders apart";
     for (const target::CpuLevel* level : target::host_levels())
-      for (int lanes : {1, 2, 4, 8, 16, 32, 24}) {
+      for (int lanes : {1, 2, 4, 8, 16, 32, 24, 5, 19}) {
         Data<float> c(kGroups);
         std::copy(start.begin(), start.end(), c.memory);
         ASSERT_EQ(run_kernel(dots(kGroups, lanes, dtype, dtype, 2), *level, {a.raw(), b.raw(), c.raw()}), 0);

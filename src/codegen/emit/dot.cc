@@ -102,9 +102,9 @@ llvm::Value* integer_dot(Emit& e, const Dot& d) {
   return by_pairs(e, d);
 }
 
-/// The even (0) or odd (1) elements of a vector of pairs, as float32.
-llvm::Value* half_of_pairs(Emit& e, llvm::Value* v, DType dtype, int lanes, int which) {
-  if (dtype.element() == bf16 && lanes > 1) {
+/// The even (0) or odd (1) elements of a vector of pairs, as float32: a vector, or the one of a pair as a number.
+llvm::Value* half_of_pairs(Emit& e, llvm::Value* v, DType dtype, int lanes, int which, bool as_vector) {
+  if (dtype.element() == bf16 && as_vector) {
     // A bfloat16 is the upper half of its float32.
     auto* words = llvm::FixedVectorType::get(e.b.getInt32Ty(), static_cast<unsigned>(lanes));
     v = e.b.CreateBitCast(v, words);
@@ -113,7 +113,7 @@ llvm::Value* half_of_pairs(Emit& e, llvm::Value* v, DType dtype, int lanes, int 
     return e.b.CreateBitCast(v, llvm::FixedVectorType::get(e.b.getFloatTy(), static_cast<unsigned>(lanes)));
   }
   v = convert(e, v, dtype, DType::Float(32, 2 * lanes));
-  if (lanes == 1) return e.b.CreateExtractElement(v, static_cast<uint64_t>(which));
+  if (!as_vector) return e.b.CreateExtractElement(v, static_cast<uint64_t>(which));
   std::vector<int> every_second;
   for (int i = 0; i < lanes; ++i) every_second.push_back(2 * i + which);
   return e.b.CreateShuffleVector(v, every_second);
@@ -129,9 +129,10 @@ llvm::Value* float_dot(Emit& e, const Dot& d) {
     return e.b.CreateIntrinsic(id, {}, {d.acc, e.b.CreateBitCast(d.a, pairs), e.b.CreateBitCast(d.b, pairs)});
   }
   llvm::Value* sum = d.acc;
+  const bool as_vector = sum->getType()->isVectorTy();
   for (int which : {1, 0}) {
-    llvm::Value* x = half_of_pairs(e, d.a, d.a_type, d.lanes, which);
-    llvm::Value* y = half_of_pairs(e, d.b, d.b_type, d.lanes, which);
+    llvm::Value* x = half_of_pairs(e, d.a, d.a_type, d.lanes, which, as_vector);
+    llvm::Value* y = half_of_pairs(e, d.b, d.b_type, d.lanes, which, as_vector);
     sum = e.b.CreateIntrinsic(llvm::Intrinsic::fma, {sum->getType()}, {x, y, sum});
   }
   return sum;
