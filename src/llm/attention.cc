@@ -14,10 +14,7 @@ namespace {
 //   softmax carried along: the largest score of each row, the sum of its weights (lane by lane), the weighted values
 //   values  {VR} rows x {DC} elements at a time, sums in registers
 // A position after its query's own scores -1e30 and weighs nothing, as do the pages that fill up the last block.
-// Holes beside the shape's: {S} ends the names of buffers, {TOKEN} and {HEAD} are those of row r, {LAST} is the token of the last
-// row, {QUERY} its element d, {ROUND} rounds the weights of the values, {SEEN} says which positions it sees. {FROM} is the first block
-// with a position that row 0, the earliest, sees. Where a window masks a whole block for a later row, its weights are wiped
-// out by the first block with a position that is seen: each row sees its own.
+// Holes beside the shape's and the rows' (row_holes): {QUERY} is element d of row r, {ROUND} rounds the weights of the values.
 constexpr const char* kRows = R"(
 last{S}: T.int32 = positions[{LAST}]
 table{S}: T.int32 = page_indptr[token_seq[{LAST}]]
@@ -27,7 +24,8 @@ for r in range({R}):
         rows{S}[r, d] = {QUERY}
     for j in T.vectorized(16):
         total{S}[r, j] = T.float32(0)
-{FIRST_WEIGHT}    for d in T.vectorized({D}):
+    {FIRST_WEIGHT}
+    for d in T.vectorized({D}):
         acc{S}[r, d] = T.float32(0)
 for p in range({FROM}, last{S} // {16B} + 1):
     pages{S}: T.int32 = T.min({B}, last{S} // 16 + 1 - p * {B})
@@ -46,7 +44,7 @@ for p in range({FROM}, last{S} // {16B} + 1):
                 r: T.int32 = w * {SR} + y
                 for x in T.unroll({KB}):
                     for j in T.vectorized(16):
-                        scores{S}[r, b * {KB} + x, j] = T.if_then_else({SEEN}, {SUM}, T.float32(-1e30))
+                        scores{S}[r, b * {KB} + x, j] = T.if_then_else({SEEN}, {SCORE}, T.float32(-1e30))
     for r in range({R}):
         for j in T.vectorized(16):
             top{S}[j] = scores{S}[r, 0, j]
@@ -100,8 +98,6 @@ for r in range({R}):
         o[{TOKEN}, {HEAD}, d] = acc{S}[r, d] * (T.float32(1) / (total{S}[r, 0] + total{S}[r, 1]))
 )";
 
-constexpr const char* kSinkWeight = "    total{S}[r, 0] = T.float32(1)\n";
-
 // What one step adds: a product to a score, a weighted element to a value; and the same of two.
 constexpr const char* kQuery = "q[{TOKEN}, {HEAD}, d] * sm_scale";
 constexpr const char* kNarrowQuery = R"(T.cast(T.cast(q[{TOKEN}, {HEAD}, d], "{T}"), "float32") * sm_scale)";
@@ -145,10 +141,6 @@ acc{S} = T.alloc_buffer(({R}, {D}), scope="local")
 constexpr const char* kWeightBuffer = R"(weights{S} = T.alloc_buffer(({R}, {B}, 16), "{T}", scope="local")
 )";
 
-// Tokens go by tiles of {TILE}: together where they are of one sequence and at least half of a tile is there (rows beyond
-// the last token repeat it), else one by one, each with {HEADS} heads of those that share keys and values: the first one's turn
-// is all of theirs. Late tiles cost more than early ones, so that both ends take turns:
-// workers get neighbouring tiles.
 constexpr const char* kAttention = R"(
 @T.prim_func
 def attention(q_handle: T.handle, token_seq_handle: T.handle, positions_handle: T.handle, q_indptr_handle: T.handle, kv_lengths_handle: T.handle, page_indptr_handle: T.handle, page_table_handle: T.handle, k_pages_handle: T.handle, v_pages_handle: T.handle, {EXTRA_HANDLE}o_handle: T.handle, sm_scale: T.float32):
@@ -169,33 +161,47 @@ def attention(q_handle: T.handle, token_seq_handle: T.handle, positions_handle: 
     k_pages = T.match_buffer(k_pages_handle, {K_PAGES}, "{T}")
     v_pages = T.match_buffer(v_pages_handle, {V_PAGES}, "{T}")
 {EXTRA_BUFFER}    o = T.match_buffer(o_handle, (n, {H}, {D}), "float32")
-    for i in T.parallel((n + T.int64({TILE} - 1)) // T.int64({TILE}) * T.int64({H})):
-        with T.block("attention"):
-            vi = T.axis.spatial((n + T.int64({TILE} - 1)) // T.int64({TILE}) * T.int64({H}), i)
-            T.reads(q[0:n, 0:{H}, 0:{D}], token_seq[0:n], positions[0:n], page_indptr[0:b1], page_table[0:m], k_pages[0:pages, 0:{G}, {K_PAGE}], v_pages[0:pages, 0:{G}, {V_PAGE}]{EXTRA_READ})
-            T.writes(o[0:n, 0:{H}, 0:{D}])
+{LOOPS})";
+
+constexpr const char* kReads =
+    "q[0:n, 0:{H}, 0:{D}], token_seq[0:n], positions[0:n], page_indptr[0:b1], page_table[0:m], "
+    "k_pages[0:pages, 0:{G}, {K_PAGE}], v_pages[0:pages, 0:{G}, {V_PAGE}]{EXTRA_READ}";
+
+// In pairs, where the CPU has matrix tiles, they multiply.
+constexpr const char* kBothWays = R"(
+if T.has_matrix_tiles():
+{ON_TILES}
+else:
+{IN_VECTORS}
+)";
+
+// Tokens go by tiles of {TILE}: together where they are of one sequence and at least half of a tile is there (rows beyond
+// the last token repeat it), else one by one, each with {HEADS} heads of those that share keys and values: the first one's turn
+// is all of theirs. Late tiles cost more than early ones, so that both ends take turns:
+// workers get neighbouring tiles.
+constexpr const char* kInVectors = R"(
+for i in T.parallel((n + T.int64({TILE} - 1)) // T.int64({TILE}) * T.int64({H})):
+    with T.block("attention"):
+        vi = T.axis.spatial((n + T.int64({TILE} - 1)) // T.int64({TILE}) * T.int64({H}), i)
+        T.reads({READS})
+        T.writes(o[0:n, 0:{H}, 0:{D}])
 {BUFFERS}
-            tiles: T.int64 = (n + T.int64({TILE} - 1)) // T.int64({TILE})
-            vh: T.int64 = vi // tiles
-            turn: T.int64 = vi % tiles
-            t: T.int64 = T.if_then_else(turn % T.int64(2) == T.int64(0), turn // T.int64(2), tiles - T.int64(1) - turn // T.int64(2)) * T.int64({TILE})
-            if t + T.int64({TILE} // 2) <= n and token_seq[t] == token_seq[T.min(t + T.int64({TILE} - 1), n - T.int64(1))]:
+        tiles: T.int64 = (n + T.int64({TILE} - 1)) // T.int64({TILE})
+        vh: T.int64 = vi // tiles
+        turn: T.int64 = vi % tiles
+        t: T.int64 = T.if_then_else(turn % T.int64(2) == T.int64(0), turn // T.int64(2), tiles - T.int64(1) - turn // T.int64(2)) * T.int64({TILE})
+        if t + T.int64({TILE} // 2) <= n and token_seq[t] == token_seq[T.min(t + T.int64({TILE} - 1), n - T.int64(1))]:
 {TILE_BODY}
-            elif vh % T.int64({SHARE}) % T.int64({HEADS}) == 0:
-                for s in range(T.min(T.int64({TILE}), n - t)):
+        elif vh % T.int64({SHARE}) % T.int64({HEADS}) == 0:
+            for s in range(T.min(T.int64({TILE}), n - t)):
 {TOKEN_BODY}
 )";
 
-constexpr int64_t kTile = 8;          // query rows that pass over the cache together
-constexpr int64_t kHeads = 4;         // heads of one token that pass over the cache together
-constexpr int64_t kPagesOfBlock = 4;  // pages between two corrections of the running maximum
+constexpr int64_t kTile = 8;  // query rows that pass over the cache together
 
 /// How a number of query rows is computed: the holes of kRows. The sums of one step are as many vectors as keep the
 /// multipliers busy, and no more than there are registers.
-struct Rows {
-  std::string suffix, first;  ///< of buffers' names; the token of row 0
-  bool of_one_token = false;  ///< rows are heads
-  int64_t rows = 1;
+struct Rows : QueryRows {
   int64_t score_rows = 1, score_sums = 1, score_pages = 1;  ///< of one step: rows, sums for each score, pages
   int64_t value_rows = 1, value_sums = 1, value_columns = 1;
 };
@@ -205,110 +211,75 @@ std::string rows_text(const char* source, const Rows& r, const AttentionShape& s
   std::string sum = text("sum", r.suffix, "[0, y, x, j]"), part = text("part", r.suffix, "[0, r, d]");
   if (r.score_sums == 2) sum += text(" + sum", r.suffix, "[1, y, x, j]");
   if (r.value_sums == 2) part += text(" + part", r.suffix, "[1, r, d]");
-  const char* at = "(p * {B} + b * {KB} + x) * 16 + j";
   if (shape.in_pairs()) sum = text("(", sum, ") * sm_scale");
-  std::string seen = text(at, " <= positions[{TOKEN}]");
-  std::string from = "0";
-  if (shape.window > 0) {
-    seen += text(" and positions[{TOKEN}] - (", at, ") < ", shape.window);
-    from = text("T.max(positions[", r.first, "] - ", shape.window - 1, ", 0) // {16B}");
-  }
-  if (shape.soft_cap != 0) {
-    const std::string cap = text("T.float32(", shape.soft_cap, ")");
-    sum = text("T.tanh((", sum, ") / ", cap, ") * ", cap);
-  }
-  if (shape.biased) sum = text(sum, " + (bias[{HEAD}, ", at, "] - bias[{HEAD}, positions[{TOKEN}]])");
-  // Rows beyond the last token, or the last head that shares the keys, repeat it.
-  const int64_t share = shape.num_qo_heads / shape.num_kv_heads;
-  std::string token = r.first, last = r.first, head = "vh";
-  if (!r.of_one_token) {
-    token = text("T.min(", r.first, " + r, n - T.int64(1))");
-    last = text("T.min(", r.first, " + T.int64(", r.rows - 1, "), n - T.int64(1))");
-  } else if (r.rows > 1) {
-    head = share % r.rows == 0 ? "(vh + r)" : text("(vh + T.min(r, T.int64(", share - 1, ") - vh % T.int64({SHARE})))");
-  }
-  return filled(source,
-                {{"FIRST_PEAK", shape.sinks ? "sinks[{HEAD}]" : "T.float32(-1e30)"},
-                 {"FIRST_WEIGHT", shape.sinks ? kSinkWeight : ""},
-                 {"SUM", sum},
-                 {"SEEN", seen},
-                 {"FROM", from},
-                 {"QUERY",
-                  shape.in_pairs() ? kQueryOfPairs
-                  : shape.narrow   ? kNarrowQuery
-                                   : kQuery},
-                 {"ROUND",
-                  shape.in_pairs() ? kWeightsOfPairs
-                  : shape.narrow   ? kNarrowWeights
-                                   : ""},
-                 {"ADD_SCORE", shape.in_pairs() ? kAddScoreOfPairs : kAddScore},
-                 {"ADD_VALUE", shape.in_pairs() ? kAddValueOfPairs : kAddValue},
-                 {"ROW_T", shape.in_pairs() ? "{T}" : "float32"},
-                 {"WEIGHT_BUFFER", shape.in_pairs() ? kWeightBuffer : ""},
-                 {"K_PAGE_OF_STEP", kPageOfScores},
-                 {"V_PAGE_OF_STEP", kPageOfValues},
-                 {"DK", num(shape.in_pairs() ? shape.head_dim / 2 : shape.head_dim)},
-                 {"JV", num(shape.in_pairs() ? 8 : 16)},
-                 {"S", r.suffix},
-                 {"TOKEN", token},
-                 {"HEAD", head},
-                 {"LAST", last},
-                 {"PART", part},
-                 {"R", num(r.rows)},
-                 {"B", num(kPagesOfBlock)},
-                 {"16B", num(kPagesOfBlock * 16)},
-                 {"SR", num(r.score_rows)},
-                 {"KB", num(r.score_pages)},
-                 {"KS", num(r.score_sums)},
-                 {"VR", num(r.value_rows)},
-                 {"VS", num(r.value_sums)},
-                 {"DC", num(r.value_columns)}});
+  const Holes texts = {{"QUERY",
+                        shape.in_pairs() ? kQueryOfPairs
+                        : shape.narrow   ? kNarrowQuery
+                                         : kQuery},
+                       {"ROUND",
+                        shape.in_pairs() ? kWeightsOfPairs
+                        : shape.narrow   ? kNarrowWeights
+                                         : ""},
+                       {"ADD_SCORE", shape.in_pairs() ? kAddScoreOfPairs : kAddScore},
+                       {"ADD_VALUE", shape.in_pairs() ? kAddValueOfPairs : kAddValue},
+                       {"ROW_T", shape.in_pairs() ? "{T}" : "float32"},
+                       {"WEIGHT_BUFFER", shape.in_pairs() ? kWeightBuffer : ""},
+                       {"K_PAGE_OF_STEP", kPageOfScores},
+                       {"V_PAGE_OF_STEP", kPageOfValues},
+                       {"PART", part}};
+  const Holes numbers = {{"DK", num(shape.in_pairs() ? shape.head_dim / 2 : shape.head_dim)},
+                         {"JV", num(shape.in_pairs() ? 8 : 16)},
+                         {"SR", num(r.score_rows)},
+                         {"KB", num(r.score_pages)},
+                         {"KS", num(r.score_sums)},
+                         {"VR", num(r.value_rows)},
+                         {"VS", num(r.value_sums)},
+                         {"DC", num(r.value_columns)}};
+  const Holes of_row = row_holes(shape, r, "(p * {B} + b * {KB} + x) * 16 + j", sum);
+  return filled(filled(filled(source, texts), of_row), numbers);
 }
 
-/// The largest number up to `limit` that divides n.
-int64_t largest_divisor(int64_t n, int64_t limit) {
-  int64_t d = std::min(n, limit);
-  while (n % d != 0) --d;
-  return d;
+std::string in_vectors(const AttentionShape& shape) {
+  const int64_t d = shape.head_dim, heads = heads_together(shape);
+  const int64_t score_steps = shape.in_pairs() ? d / 2 : d;
+  const Rows token{{.suffix = "_1", .first = "(t + s)", .of_one_token = true, .rows = heads},
+                   /*score_rows=*/heads,
+                   /*score_sums=*/score_steps % 2 == 0 ? 2 : 1,
+                   /*score_pages=*/heads > 2 ? kPagesOfBlock / 2 : kPagesOfBlock,
+                   /*value_rows=*/heads,
+                   /*value_sums=*/heads > 2 ? 1 : 2,
+                   /*value_columns=*/largest_divisor(d, 64)};
+  // As many sums for each score and value as one token has, so that a row has the same bits in a tile and alone.
+  const Rows tile{{.suffix = "_n", .first = "t", .rows = kTile},
+                  /*score_rows=*/kTile / token.score_sums,
+                  /*score_sums=*/token.score_sums,
+                  /*score_pages=*/2,
+                  /*value_rows=*/kTile / token.value_sums,
+                  /*value_sums=*/token.value_sums,
+                  /*value_columns=*/largest_divisor(d, 32)};
+  auto rows = [&](const char* source, const Rows& r) { return rows_text(source, r, shape); };
+  return filled(kInVectors,
+                {{"BUFFERS", indented(rows(kRowBuffers, tile) + rows(kRowBuffers, token), 8)},
+                 {"TILE_BODY", indented(rows(kRows, tile), 12)},
+                 {"TOKEN_BODY", indented(rows(kRows, token), 16)},
+                 {"TILE", text(kTile)}});
 }
 
 }  // namespace
 
 tir::PrimFuncRef attention_kernel(const AttentionShape& shape) {
   check_shape(shape);
-  const int64_t d = shape.head_dim;
-  const int64_t heads = std::min(kHeads, shape.num_qo_heads / shape.num_kv_heads);
-  const int64_t score_steps = shape.in_pairs() ? d / 2 : d;
-  const Rows token{.suffix = "_1",
-                   .first = "(t + s)",
-                   .of_one_token = true,
-                   .rows = heads,
-                   .score_rows = heads,
-                   .score_sums = score_steps % 2 == 0 ? 2 : 1,
-                   .score_pages = heads > 2 ? kPagesOfBlock / 2 : kPagesOfBlock,
-                   .value_rows = heads,
-                   .value_sums = heads > 2 ? 1 : 2,
-                   .value_columns = largest_divisor(d, 64)};
-  // As many sums for each score and value as one token has, so that a row has the same bits in a tile and alone.
-  const Rows tile{.suffix = "_n",
-                  .first = "t",
-                  .rows = kTile,
-                  .score_rows = kTile / token.score_sums,
-                  .score_sums = token.score_sums,
-                  .score_pages = 2,
-                  .value_rows = kTile / token.value_sums,
-                  .value_sums = token.value_sums,
-                  .value_columns = largest_divisor(d, 32)};
-  auto rows = [&](const char* source, const Rows& r) { return rows_text(source, r, shape); };
+  std::string loops = in_vectors(shape);
+  if (shape.in_pairs())
+    loops =
+        filled(kBothWays, {{"ON_TILES", indented(attention_on_tiles(shape), 4)}, {"IN_VECTORS", indented(loops, 4)}});
   const ExtraParam extra = extra_param(shape);
-  const Holes values = {{"BUFFERS", indented(rows(kRowBuffers, tile) + rows(kRowBuffers, token), 12)},
-                        {"TILE_BODY", indented(rows(kRows, tile), 16)},
-                        {"TOKEN_BODY", indented(rows(kRows, token), 20)},
+  const Holes values = {{"LOOPS", indented(loops, 4)},
+                        {"READS", kReads},
                         {"EXTRA_HANDLE", extra.handle},
                         {"EXTRA_BUFFER", extra.buffer},
                         {"EXTRA_READ", extra.read},
-                        {"HEADS", text(heads)},
-                        {"TILE", text(kTile)}};
+                        {"HEADS", text(heads_together(shape))}};
   return attention_function(filled(kAttention, values), shape);
 }
 

@@ -72,6 +72,53 @@ ExtraParam extra_param(const AttentionShape& shape) {
   return {};
 }
 
+Holes row_holes(const AttentionShape& shape, const QueryRows& r, const std::string& at, std::string score) {
+  std::string seen = text(at, " <= positions[{TOKEN}]"), from = "0";
+  if (shape.window > 0) {
+    seen += text(" and positions[{TOKEN}] - (", at, ") < ", shape.window);
+    from = text("T.max(positions[", r.first, "] - ", shape.window - 1, ", 0) // {16B}");
+  }
+  if (shape.soft_cap != 0) {
+    const std::string cap = text("T.float32(", shape.soft_cap, ")");
+    score = text("T.tanh((", score, ") / ", cap, ") * ", cap);
+  }
+  if (shape.biased) score = text(score, " + (bias[{HEAD}, ", at, "] - bias[{HEAD}, positions[{TOKEN}]])");
+  const int64_t share = shape.num_qo_heads / shape.num_kv_heads;
+  std::string token = r.first, last = r.first, head = "vh";
+  if (!r.many.empty()) {
+    token = text("(", r.first, " + r)");
+    last = text("(", r.first, " + ", r.many, " - T.int64(1))");
+  } else if (!r.of_one_token) {
+    token = text("T.min(", r.first, " + r, n - T.int64(1))");
+    last = text("T.min(", r.first, " + T.int64(", r.rows - 1, "), n - T.int64(1))");
+  } else if (r.rows > 1) {
+    head = share % r.rows == 0 ? "(vh + r)" : text("(vh + T.min(r, T.int64(", share - 1, ") - vh % T.int64({SHARE})))");
+  }
+  return {{"FIRST_PEAK", shape.sinks ? "sinks[{HEAD}]" : "T.float32(-1e30)"},
+          {"FIRST_WEIGHT", shape.sinks ? "total{S}[r, 0] = T.float32(1)" : ""},
+          {"SCORE", score},
+          {"SEEN", seen},
+          {"FROM", from},
+          {"S", r.suffix},
+          {"TOKEN", token},
+          {"HEAD", head},
+          {"LAST", last},
+          {"R", text(r.rows)},
+          {"B", text(kPagesOfBlock)},
+          {"16B", text(kPagesOfBlock * 16)}};
+}
+
+int64_t heads_together(const AttentionShape& shape) {
+  constexpr int64_t kMost = 4;
+  return std::min(kMost, shape.num_qo_heads / shape.num_kv_heads);
+}
+
+int64_t largest_divisor(int64_t n, int64_t limit) {
+  int64_t d = std::min(n, limit);
+  while (n % d != 0) --d;
+  return d;
+}
+
 std::string indented(const std::string& source, size_t spaces) {
   std::string out;
   for (size_t at = 0; at < source.size();) {

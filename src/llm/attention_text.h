@@ -25,6 +25,36 @@ struct ExtraParam {
 };
 ExtraParam extra_param(const AttentionShape& shape);
 
+/// Rows of queries of one sequence that pass over the cache together: tokens of one head, or heads of one token that share keys.
+struct QueryRows {
+  std::string suffix;         ///< {S}, which ends the names of their buffers
+  std::string first;          ///< the token of row 0
+  bool of_one_token = false;  ///< rows are heads
+  int64_t rows = 1;           ///< {R}; those beyond the last token, or the last head that shares the keys, repeat it
+  std::string many = {};      ///< how many tokens there are at most, where none is repeated
+};
+
+constexpr int64_t kPagesOfBlock = 4;  ///< {B}: pages between two corrections of the running maximum
+
+/// What a text says of row r, and of the position `at` whose product with its query, scaled, is `score`:
+///   {TOKEN}, {HEAD}, {LAST}      its token, its head, the token of the last row
+///   {SCORE}, {SEEN}              the score with what the shape adds to it; whether the row sees the position
+///   {FROM}                       the first block of pages with a position that row 0, the earliest, sees. Where a window masks a whole
+///                                block for a later row, its weights are wiped out by the first block with a position that is seen:
+///                                each row sees its own
+///   {FIRST_PEAK}, {FIRST_WEIGHT} the largest score before all positions, and a statement with its weight
+///   {S}, {R}, {B}, {16B}         see above; 16 B positions
+Holes row_holes(const AttentionShape& shape, const QueryRows& rows, const std::string& at, std::string score);
+
+/// Heads of one token that pass over the cache together.
+int64_t heads_together(const AttentionShape& shape);
+
+/// The largest number up to `limit` that divides n.
+int64_t largest_divisor(int64_t n, int64_t limit);
+
+/// Attention in pairs whose products run on matrix tiles (attention_on_tiles.cc): the loops of the kernel's text.
+std::string attention_on_tiles(const AttentionShape& shape);
+
 /// The lines of a text that are not empty, each behind so many spaces.
 std::string indented(const std::string& source, size_t spaces);
 

@@ -227,6 +227,7 @@ Value Compiler::call(const Call& n) {
   const std::string& op = n.op;
   if (const Expr ours = builtin_of_llvm(n)) return value(ours);
   if (op == "tir.likely" || op == "tir.tvm_thread_invariant") return value(n.args[0]);
+  if (op == "tir.has_matrix_tiles") return whole(int_code([](Machine&, int) { return int64_t{0}; }));
   if (op == "tir.if_then_else") {
     Int c = integer(n.args[0]);
     Value t = value(n.args[1]), f = value(n.args[2]);

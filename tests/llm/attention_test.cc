@@ -6,6 +6,7 @@
 
 #include <complex>
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "codegen/run_kernel.h"
@@ -21,10 +22,19 @@ struct Sequence {
   int32_t length, tokens;
 };
 
-/// The largest difference to the reference, the mean one, and the results themselves.
+/// The function as it is compiled for a level with matrix tiles.
+tir::PrimFuncRef on_tiles(const tir::PrimFuncRef& func) {
+  tir::Stmt body = transform(func->body, [](const Call& n) -> Expr {
+    return n.op == "tir.has_matrix_tiles" ? int_imm(1, boolean) : Expr(ref(n));
+  });
+  return passes::with_body(func, body);
+}
+
+/// The largest difference to the reference, the mean one, and the results themselves. Apart: each token is a sequence of its own, on the
+/// same pages. Without a level the interpreter runs what one with matrix tiles would.
 double largest_difference(const AttentionShape& s, const std::vector<Sequence>& sequences,
-                          const target::CpuLevel& level, int threads, std::vector<float>* result = nullptr,
-                          double* mean = nullptr) {
+                          const target::CpuLevel* level, int threads, std::vector<float>* result = nullptr,
+                          double* mean = nullptr, bool apart = false) {
   std::mt19937 random(7);
   std::normal_distribution<float> normal;
   const auto batch = static_cast<int32_t>(sequences.size());
@@ -45,6 +55,16 @@ double largest_difference(const AttentionShape& s, const std::vector<Sequence>& 
     const int64_t unseen = std::max<int64_t>(q.length - q.tokens + 1 - s.window, 0) / 64 * 4;
     for (int64_t p = 0; p < unseen; ++p)
       poisoned[static_cast<size_t>(page_table[static_cast<size_t>(page_indptr[static_cast<size_t>(i)] + p)])] = true;
+  }
+  auto sequences_of_step = batch;
+  if (apart) {
+    const std::vector<int32_t> first = page_indptr;
+    page_indptr.clear();
+    for (size_t i = 0; i < token_seq.size(); ++i)
+      page_indptr.push_back(first[static_cast<size_t>(token_seq[i])]), token_seq[i] = static_cast<int32_t>(i);
+    page_indptr.push_back(first.back());
+    sequences_of_step = static_cast<int32_t>(token_seq.size());
+    lengths.resize(token_seq.size()), q_indptr.resize(token_seq.size() + 1);  // the kernel reads neither
   }
   const auto n = static_cast<int64_t>(positions.size()), pages = static_cast<int64_t>(page_table.size());
   const int64_t heads = s.num_qo_heads + 2 * s.num_kv_heads, page = s.num_kv_heads * s.head_dim * 16;
@@ -77,8 +97,8 @@ double largest_difference(const AttentionShape& s, const std::vector<Sequence>& 
   tir::PrimFuncRef func = attention_kernel(s);
   const double scale = 1 / std::sqrt(static_cast<double>(s.head_dim));
   std::map<std::string, int64_t> sizes = {{"n", n},
-                                          {"b", batch},
-                                          {"b1", batch + 1},
+                                          {"b", sequences_of_step},
+                                          {"b1", sequences_of_step + 1},
                                           {"m", pages},
                                           {"pages", pages},
                                           {"heads", heads},
@@ -87,7 +107,31 @@ double largest_difference(const AttentionShape& s, const std::vector<Sequence>& 
   std::vector<int64_t> values;
   for (const VarRef& name : codegen::kernel_arguments(*passes::lower(func)).values)
     values.push_back(sizes.at(name->name));
-  EXPECT_EQ(codegen::run_kernel(func, level, buffers, values, threads), 0);
+  if (level) {
+    EXPECT_EQ(codegen::run_kernel(func, *level, buffers, values, threads), 0);
+  } else {
+    auto of = [](auto& data, DType dtype, std::vector<int64_t> shape) {
+      return tir::ArrayView{.data = data.raw(), .dtype = dtype, .shape = std::move(shape), .strides = {}};
+    };
+    auto numbers = [](std::vector<int32_t>& data) {
+      return tir::ArrayView{
+          .data = data.data(), .dtype = i32, .shape = {static_cast<int64_t>(data.size())}, .strides = {}};
+    };
+    std::vector<tir::Argument> args = {of(q, f32, {n, heads, s.head_dim}),
+                                       numbers(token_seq),
+                                       numbers(positions),
+                                       numbers(q_indptr),
+                                       numbers(lengths),
+                                       numbers(page_indptr),
+                                       numbers(page_table),
+                                       of(k, s.cache_dtype, {pages, s.num_kv_heads, s.head_dim / 2, 16, 2}),
+                                       of(v, s.cache_dtype, {pages, s.num_kv_heads, 8, s.head_dim, 2}),
+                                       of(o, f32, {n, s.num_qo_heads, s.head_dim}),
+                                       scale};
+    if (s.biased) args.insert(args.end() - 2, of(bias, f32, {s.num_qo_heads, limit}));
+    if (s.sinks) args.insert(args.end() - 2, of(sinks, f32, {s.num_qo_heads}));
+    tir::Interpreter(on_tiles(func)).run(args);
+  }
 
   buffers.back() = want.raw();
   const int64_t reference_values[] = {n, heads, std::bit_cast<int64_t>(scale), limit};
@@ -126,7 +170,7 @@ class Attention : public testing::TestWithParam<const target::CpuLevel*> {};
 TEST_P(Attention, TilesAndSingleTokensOfSeveralSequences) {
   const std::vector<Sequence> batch = {{37, 37}, {1, 1}, {130, 3}, {64, 12}, {500, 1}, {19, 5}};
   for (DType cache : {f32, f16, bf16})
-    EXPECT_LT(largest_difference({4, 2, 64, 0, cache}, batch, *GetParam(), 1), kTolerance) << cache.name();
+    EXPECT_LT(largest_difference({4, 2, 64, 0, cache}, batch, GetParam(), 1), kTolerance) << cache.name();
 }
 
 // Weights are rounded beside the largest score so far, which is the row's own where there is one block of 64 positions. A
@@ -135,10 +179,10 @@ TEST_P(Attention, NarrowFactors) {
   const std::vector<Sequence> batch = {{37, 37}, {1, 1}, {60, 3}, {64, 12}};
   for (DType cache : {f16, bf16}) {
     double mean = 0;
-    EXPECT_LT(largest_difference({4, 2, 64, 0, cache, true}, batch, *GetParam(), 1, nullptr, &mean), 2e-3);
+    EXPECT_LT(largest_difference({4, 2, 64, 0, cache, true}, batch, GetParam(), 1, nullptr, &mean), 2e-3);
     EXPECT_LT(mean, 1e-6) << cache.name();
   }
-  EXPECT_LT(largest_difference({4, 2, 64, 0, f16, true}, {{500, 1}, {300, 40}}, *GetParam(), 1), 1e-3);
+  EXPECT_LT(largest_difference({4, 2, 64, 0, f16, true}, {{500, 1}, {300, 40}}, GetParam(), 1), 1e-3);
 }
 
 // Pages in pairs: odd numbers of pairs, heads that share keys, windows, biases; and heads of odd size, which have none.
@@ -152,14 +196,14 @@ TEST_P(Attention, ProductsInPairs) {
     EXPECT_EQ(shape.in_pairs(), shape.head_dim % 2 == 0);
     double mean = 0;
     const std::vector<Sequence> batch = {{37, 37}, {1, 1}, {60, 3}, {64, 12}, {63, 1}};
-    EXPECT_LT(largest_difference(shape, batch, *GetParam(), 1, nullptr, &mean), 8e-3) << shape.head_dim;
+    EXPECT_LT(largest_difference(shape, batch, GetParam(), 1, nullptr, &mean), 8e-3) << shape.head_dim;
     EXPECT_LT(mean, 2e-6) << shape.head_dim;
   }
 }
 
 TEST_P(Attention, HeadsOfAnySize) {
   for (int64_t d : {1, 20, 80, 200})
-    EXPECT_LT(largest_difference({3, 1, d, 0, f32}, {{70, 29}, {33, 1}}, *GetParam(), 1), kTolerance) << d;
+    EXPECT_LT(largest_difference({3, 1, d, 0, f32}, {{70, 29}, {33, 1}}, GetParam(), 1), kTolerance) << d;
 }
 
 // Four heads of one token pass over keys and values together: shares that four divides, and that it does not.
@@ -168,38 +212,38 @@ TEST_P(Attention, HeadsThatShareKeys) {
   for (int64_t share : {2, 4, 5, 7, 8}) {
     SCOPED_TRACE(share);
     AttentionShape shape{.num_qo_heads = 2 * share, .num_kv_heads = 2, .head_dim = 20};
-    EXPECT_LT(largest_difference(shape, batch, *GetParam(), 1), kTolerance);
+    EXPECT_LT(largest_difference(shape, batch, GetParam(), 1), kTolerance);
     shape.cache_dtype = bf16;
-    EXPECT_LT(largest_difference(shape, batch, *GetParam(), 3), kTolerance);
+    EXPECT_LT(largest_difference(shape, batch, GetParam(), 3), kTolerance);
     shape.window = 50;
-    EXPECT_LT(largest_difference(shape, batch, *GetParam(), 1), kTolerance);
+    EXPECT_LT(largest_difference(shape, batch, GetParam(), 1), kTolerance);
   }
   AttentionShape shape{.num_qo_heads = 7, .num_kv_heads = 1, .head_dim = 20, .biased = true};
-  EXPECT_LT(largest_difference(shape, batch, *GetParam(), 1), kTolerance);
+  EXPECT_LT(largest_difference(shape, batch, GetParam(), 1), kTolerance);
   shape = {.num_qo_heads = 10, .num_kv_heads = 2, .head_dim = 20, .sinks = true};
-  EXPECT_LT(largest_difference(shape, batch, *GetParam(), 1), kTolerance);
+  EXPECT_LT(largest_difference(shape, batch, GetParam(), 1), kTolerance);
 }
 
 TEST_P(Attention, BiasesByHeadAndKey) {
   AttentionShape shape{.num_qo_heads = 6, .num_kv_heads = 2, .head_dim = 20, .biased = true};
-  EXPECT_LT(largest_difference(shape, {{37, 37}, {1, 1}, {130, 3}, {500, 1}, {19, 5}}, *GetParam(), 1), kTolerance);
+  EXPECT_LT(largest_difference(shape, {{37, 37}, {1, 1}, {130, 3}, {500, 1}, {19, 5}}, GetParam(), 1), kTolerance);
 }
 
 TEST_P(Attention, SinksTakeTheirShare) {
   AttentionShape shape{.num_qo_heads = 6, .num_kv_heads = 2, .head_dim = 20, .sinks = true};
-  EXPECT_LT(largest_difference(shape, {{37, 37}, {1, 1}, {130, 3}, {500, 1}, {19, 5}}, *GetParam(), 1), kTolerance);
+  EXPECT_LT(largest_difference(shape, {{37, 37}, {1, 1}, {130, 3}, {500, 1}, {19, 5}}, GetParam(), 1), kTolerance);
   shape.cache_dtype = f16;
-  EXPECT_LT(largest_difference(shape, {{37, 37}, {130, 3}}, *GetParam(), 1), kTolerance);
+  EXPECT_LT(largest_difference(shape, {{37, 37}, {130, 3}}, GetParam(), 1), kTolerance);
   shape.narrow = true;  // weights on the edge of two numbers go either way (NarrowFactors)
   double mean = 0;
-  EXPECT_LT(largest_difference(shape, {{37, 37}, {1, 1}, {60, 3}, {64, 12}}, *GetParam(), 1, nullptr, &mean), 2e-3);
+  EXPECT_LT(largest_difference(shape, {{37, 37}, {1, 1}, {60, 3}, {64, 12}}, GetParam(), 1, nullptr, &mean), 2e-3);
   EXPECT_LT(mean, 1e-6);
 }
 
 TEST_P(Attention, Windows) {
   for (int64_t window : {1, 6, 64, 100, 1000}) {
     AttentionShape shape{.num_qo_heads = 6, .num_kv_heads = 2, .head_dim = 20, .window = window};
-    EXPECT_LT(largest_difference(shape, {{37, 37}, {1, 1}, {130, 3}, {500, 1}, {300, 170}, {19, 5}}, *GetParam(), 1),
+    EXPECT_LT(largest_difference(shape, {{37, 37}, {1, 1}, {130, 3}, {500, 1}, {300, 170}, {19, 5}}, GetParam(), 1),
               kTolerance)
         << window;
   }
@@ -394,15 +438,57 @@ TEST_P(Attention, AppendsInPairs) {
 
 TEST_P(Attention, SameBitsForAnyNumberOfThreads) {
   std::vector<float> one, three;
-  largest_difference({4, 4, 32, 0, f32}, {{75, 75}, {40, 9}}, *GetParam(), 1, &one);
-  largest_difference({4, 4, 32, 0, f32}, {{75, 75}, {40, 9}}, *GetParam(), 3, &three);
+  largest_difference({4, 4, 32, 0, f32}, {{75, 75}, {40, 9}}, GetParam(), 1, &one);
+  largest_difference({4, 4, 32, 0, f32}, {{75, 75}, {40, 9}}, GetParam(), 3, &three);
   EXPECT_EQ(one, three);
+}
+
+// What is read together with its neighbours, and what is read alone: on tiles, in tiles of vectors, token by token.
+TEST_P(Attention, SameBitsTogetherAndAlone) {
+  AttentionShape shapes[] = {{.num_qo_heads = 3, .num_kv_heads = 3, .head_dim = 64},
+                             {.num_qo_heads = 8, .num_kv_heads = 2, .head_dim = 80},
+                             {.num_qo_heads = 5, .num_kv_heads = 1, .head_dim = 38, .window = 50, .soft_cap = 2},
+                             {.num_qo_heads = 2, .num_kv_heads = 1, .head_dim = 128, .biased = true},
+                             {.num_qo_heads = 4, .num_kv_heads = 4, .head_dim = 6, .window = 100, .sinks = true}};
+  const std::vector<Sequence> batch = {{75, 75}, {40, 9}, {300, 3}, {129, 1}, {64, 64}, {200, 33}};
+  for (AttentionShape& shape : shapes)
+    for (DType cache : {f16, bf16}) {
+      shape.cache_dtype = cache, shape.narrow = true;
+      std::vector<float> together, alone;
+      largest_difference(shape, batch, GetParam(), 1, &together);
+      largest_difference(shape, batch, GetParam(), 3, &alone, nullptr, true);
+      EXPECT_EQ(together, alone) << shape.head_dim << " " << cache.name();
+    }
+}
+
+// Whether or not this CPU has tiles.
+TEST(AttentionOnTiles, AsTheInterpreterDefinesThem) {
+  AttentionShape shapes[] = {{.num_qo_heads = 2, .num_kv_heads = 2, .head_dim = 32},
+                             {.num_qo_heads = 3, .num_kv_heads = 1, .head_dim = 6, .sinks = true},
+                             {.num_qo_heads = 5, .num_kv_heads = 1, .head_dim = 38, .window = 30, .soft_cap = 2},
+                             {.num_qo_heads = 2, .num_kv_heads = 1, .head_dim = 70, .biased = true}};
+  for (AttentionShape& shape : shapes) {
+    SCOPED_TRACE(shape.head_dim);
+    shape.cache_dtype = bf16, shape.narrow = true;
+    const std::vector<Sequence> batch = {{36, 36}, {1, 1}, {50, 3}, {129, 5}, {63, 1}};
+    std::vector<float> together, alone;
+    double mean = 0;
+    if (shape.soft_cap == 0) {
+      EXPECT_LT(largest_difference(shape, batch, nullptr, 1, &together, &mean), 8e-3);
+      EXPECT_LT(mean, 1e-5);
+    } else {
+      largest_difference(shape, batch, nullptr, 1, &together);
+    }
+    largest_difference(shape, batch, nullptr, 1, &alone, nullptr, true);
+    EXPECT_EQ(together, alone);
+  }
 }
 
 std::vector<const target::CpuLevel*> levels() {
   std::vector<const target::CpuLevel*> out;
   for (const target::CpuLevel* level : target::host_levels())
-    if (level->name == "avx512" || level->name == "avx2" || level->name == "aarch64") out.push_back(level);
+    if (level->name == "amx" || level->name == "avx512" || level->name == "avx2" || level->name == "aarch64")
+      out.push_back(level);
   return out;
 }
 INSTANTIATE_TEST_SUITE_P(Levels, Attention, testing::ValuesIn(levels()),

@@ -13,6 +13,14 @@ namespace {
 constexpr std::string_view kStreamingStores = "nontemporal_store";
 
 void emit_if(Emit& e, const tir::IfThenElse& n) {
+  if (const Call* asks = n.condition.as<Call>(); asks && asks->op == "tir.has_matrix_tiles") {
+    // The other statement may have no code at this level.
+    if (e.level.tiles)
+      run(e, n.then_case);
+    else if (n.else_case)
+      run(e, n.else_case);
+    return;
+  }
   llvm::Value* condition = value_of(e, n.condition);
   if (n.condition->dtype.lanes > 1) {  // per lane
     llvm::Value* outer = e.mask;
