@@ -13,8 +13,8 @@ const std::vector<std::string> kQuantizationNames = {"--quant", "--quantize", "-
 Option cache_option(std::optional<std::string>& dtype) {
   return {.name = "--kv-cache DTYPE",
           .help =
-              "dtype of the KV cache; the model's own, float32 under f32 and for floats without --quantization, unless "
-              "told",
+              "dtype of the KV cache; the model's own, bfloat16 beside inputs of integers, float32 under f32 and for "
+              "floats without --quantization, unless told",
           .into = &dtype,
           .choices = {"float32", "float16", "bfloat16"}};
 }

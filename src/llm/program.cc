@@ -41,7 +41,7 @@ class ProgramBuilder {
                              .head_dim = a.head_dim,
                              .rotary_dim = a.rope ? a.rope->dims : 0,
                              .cache_dtype = cache_dtype_,
-                             .narrow = scheme_.factors && cache_dtype_ != f32,
+                             .narrow = multiplies_narrow(),
                              .soft_cap = a.soft_cap,
                              .biased = a.alibi.has_value(),
                              .sinks = !config_.names.sinks.empty(),
@@ -182,6 +182,12 @@ class ProgramBuilder {
     return prim_value(float_imm(kind.rope ? kind.rope->scaling.attention_factor : 1, f32));
   }
 
+  /// Queries and weights of values are rounded as the cache is: where all factors are of 16 bits, and beside inputs that are integers where
+  /// pairs of bfloat16 make attention faster.
+  bool multiplies_narrow() const {
+    return cache_dtype_ != f32 && (scheme_.factors || (scheme_.activation && cache_dtype_ == bf16));
+  }
+
   void emit_create_cache(const std::vector<LayerKind>& kinds, bool in_pairs) {
     const AttentionConfig& a = config_.attention;
     out_.begin_scope({});
@@ -289,7 +295,10 @@ ModelConfig part_of(const ModelConfig& config, int64_t chips) {
 
 DType cache_dtype_of(const ModelConfig& config, const Scheme& scheme, const ProgramOptions& options) {
   const bool exact = scheme.is_exact || (scheme.storage == f32 && !scheme.stored);
-  return options.cache_dtype.value_or(scheme.factors.value_or(exact ? f32 : config.dtype));
+  if (options.cache_dtype) return *options.cache_dtype;
+  if (scheme.factors) return *scheme.factors;
+  if (exact || config.dtype == f32) return f32;
+  return scheme.activation ? bf16 : config.dtype;
 }
 
 Program build_program(const ModelConfig& whole, const Scheme& scheme, const ProgramOptions& options) {

@@ -368,7 +368,8 @@ const std::vector<SchemeFamily>& scheme_families() {
       {"...-group{32|64|128}[-asym]-s16", "the same with scales of float16, as GGUF's and MLC-LLM's are", "as above"},
       {"...+embed", "token embedding and head too, in the same way", "as above"},
       {"...+a{4..8}, +a{4..8}-token",
-       "inputs of those layers (with +embed of the head too) as integers, per token, taken from the row (dynamic)",
+       "inputs of those layers (with +embed of the head too) as integers, per token, taken from the row (dynamic); in "
+       "attention bfloat16, where the model has 16 bits",
        "S[token]"},
       {"...+a{4..8}-group", "the same, and per group of inputs, as the weights have them (dynamic)", "S[token, in/g]"},
       {"...+a{4..8}-tensor", "the same, but for the head's; one scale from the calibration text (static)", "S[]"},

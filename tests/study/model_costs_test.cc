@@ -112,7 +112,9 @@ TEST(ModelCosts, PartsSumOnEveryChip) {
           // What runs on the array has its mapping as a schedule, which the study has read again and counted.
           EXPECT_EQ(row.schedule.find("sch.bind(") != std::string::npos, row.k > 0 && !runs_in_blocks(row))
               << row.schedule;
-          EXPECT_EQ(runs_in_blocks(row), row.function == "attention" && &p == &result.prefill);
+          // On 256 x 256 PEs whole rows of 16 bits take no more than blocks of them.
+          const bool whole = std::string_view(chip) == "tpuv1" && std::string_view(scheme).ends_with("+a8");
+          EXPECT_EQ(runs_in_blocks(row), row.function == "attention" && &p == &result.prefill && !whole);
         }
         EXPECT_EQ(cycles, p.cost.latency_cycles);
         EXPECT_EQ(macs, p.cost.macs);
