@@ -115,14 +115,15 @@ void schedule_sums_of_groups(Schedule& s, const ProductPlan& plan, const BlockHa
   reorder(s, std::vector<Loop>{own[first + 2], ks[0], own[first], own_js[0], own_js[1], ks[1]});
   unroll(s, own_js[0]);
   vectorize(s, own_js[1]);
-  sum_on_tiles(s, ks[0], 0);
+  const Loop& sums = together > 1 ? own[first + 2] : ks[0];
+  sum_on_tiles(s, sums, 0);
   if (plan.operand) make_panel_wise(s, plan.operand, plan.k_group, plan.k_whole, js[0]);
   unroll(s, gs[1]);
   vectorize(s, js[1]);
   make_vectors(s, get_loops(s, last).back());
   parallel(s, js[0]);
   decompose_reduction(s, product, gs[0]);
-  decompose_reduction(s, partial, ks[0]);
+  decompose_reduction(s, partial, sums);
 }
 
 }  // namespace

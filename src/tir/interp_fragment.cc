@@ -91,7 +91,8 @@ Value Compiler::tile_product_call(const Call& n) {
   };
   auto acc = place(0), a = place(2), b = place(4, u8);
   const int64_t acc_stride = number(1), a_stride = number(3), b_stride = number(5), columns = number(7),
-                depth = number(8);
+                depth = number(8), products = number(11), acc_step = number(12), a_step = number(13),
+                b_step = number(14);
   const bool is_float = acc->dtype.is_float(), from_zero = number(10) != 0;
   const int64_t group = is_float ? 2 : 4;
   auto rows = std::make_shared<Int>(integer(n.args[6]));
@@ -102,29 +103,33 @@ Value Compiler::tile_product_call(const Call& n) {
       m.fail({.what = text("tile_product of ", count, " rows"),
               .needs = text("at most ", kMostRows, " at once"),
               .hint = "call it for parts of the rows"});
-    for (int64_t i = 0; i < count; ++i) {
-      for (int64_t j = 0; j < columns; ++j) {
-        auto left = [&](int64_t k) { return x.read(m, i * a_stride + k); };
-        auto right = [&](int64_t k) {
-          return y.read(m, j / kPanel * b_stride + k / group * kPanel * group + j % kPanel * group + k % group);
-        };
-        const int64_t at = i * acc_stride + j;
-        if (!is_float) {
-          uint32_t sum = from_zero ? 0 : static_cast<uint32_t>(static_cast<int64_t>(to.read(m, at)));
-          for (int64_t k = 0; k < depth; ++k) sum += static_cast<uint32_t>(static_cast<int64_t>(left(k) * right(k)));
-          to.write(m, at, static_cast<int32_t>(sum));
-          continue;
+    auto sum_up = [&](int64_t p) {
+      for (int64_t i = 0; i < count; ++i) {
+        for (int64_t j = 0; j < columns; ++j) {
+          auto left = [&](int64_t k) { return x.read(m, p * a_step + i * a_stride + k); };
+          auto right = [&](int64_t k) {
+            return y.read(
+                m, p * b_step + j / kPanel * b_stride + k / group * kPanel * group + j % kPanel * group + k % group);
+          };
+          const int64_t at = p * acc_step + i * acc_stride + j;
+          if (!is_float) {
+            uint32_t sum = from_zero ? 0 : static_cast<uint32_t>(static_cast<int64_t>(to.read(m, at)));
+            for (int64_t k = 0; k < depth; ++k) sum += static_cast<uint32_t>(static_cast<int64_t>(left(k) * right(k)));
+            to.write(m, at, static_cast<int32_t>(sum));
+            continue;
+          }
+          auto sum = from_zero ? 0.0F : static_cast<float>(to.read(m, at));
+          for (int64_t chunk = 0; chunk < depth; chunk += kChunk) {
+            float parts[2] = {0, 0};
+            for (int64_t k = chunk; k < std::min(depth, chunk + kChunk); ++k)
+              parts[k % 2] = std::fma(static_cast<float>(left(k)), static_cast<float>(right(k)), parts[k % 2]);
+            sum += parts[0] + parts[1];
+          }
+          to.write(m, at, sum);
         }
-        auto sum = from_zero ? 0.0F : static_cast<float>(to.read(m, at));
-        for (int64_t chunk = 0; chunk < depth; chunk += kChunk) {
-          float parts[2] = {0, 0};
-          for (int64_t k = chunk; k < std::min(depth, chunk + kChunk); ++k)
-            parts[k % 2] = std::fma(static_cast<float>(left(k)), static_cast<float>(right(k)), parts[k % 2]);
-          sum += parts[0] + parts[1];
-        }
-        to.write(m, at, sum);
       }
-    }
+    };
+    for (int64_t p = 0; p < products; ++p) sum_up(p);
   };
   return {n.dtype, int_code([run](Machine& m, int) -> int64_t { return run(m), 0; }), nullptr, nullptr};
 }

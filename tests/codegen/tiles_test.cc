@@ -14,14 +14,17 @@
 namespace sator::codegen {
 namespace {
 
-/// C [rows, 72] += A [rows, depth + 8] * B [2 panels], of which C begins at column 4, A at column 8 and B at element 4.
+/// Products C [rows, 72] += A [rows, depth + 8] * B [2 panels], of which C begins at column 4, A at column 8 and B at element 4.
 struct Case {
   std::string a, b;
   int64_t depth = 64, rows = 32;
   bool from_zero = false;
+  int64_t products = 1;
   bool is_float() const { return a == "bfloat16"; }
   int64_t group() const { return is_float() ? 2 : 4; }
-  int64_t elements_of_b() const { return 2 * 32 * depth / (b == "uint32" ? 4 : 1) + 4; }
+  int64_t elements_of_a() const { return products * rows * (depth + 8) + 8; }
+  int64_t elements_of_b() const { return products * 2 * 32 * depth / (b == "uint32" ? 4 : 1) + 4; }
+  int64_t elements_of_c() const { return products * rows * 72; }
 };
 
 tir::PrimFuncRef program(const Case& c, bool constant_rows) {
@@ -32,7 +35,7 @@ from tvm.script import tir as T
 
 @T.prim_func
 def main(N: T.Buffer((1,), "int32"), A: T.Buffer(()",
-                                  c.rows * stride + 8,
+                                  c.elements_of_a(),
                                   R"(,), ")",
                                   c.a,
                                   R"("), B: T.Buffer(()",
@@ -40,7 +43,7 @@ def main(N: T.Buffer((1,), "int32"), A: T.Buffer(()",
                                   R"(,), ")",
                                   c.b,
                                   R"("), C: T.Buffer(()",
-                                  c.rows * 72,
+                                  c.elements_of_c(),
                                   R"(,), ")",
                                   c.is_float() ? "float32" : "int32",
                                   R"(")):
@@ -54,6 +57,14 @@ def main(N: T.Buffer((1,), "int32"), A: T.Buffer(()",
                                   c.depth,
                                   ", 0, ",
                                   c.from_zero ? 1 : 0,
+                                  ", ",
+                                  c.products,
+                                  ", ",
+                                  c.rows * 72,
+                                  ", ",
+                                  c.rows * stride,
+                                  ", ",
+                                  2 * 32 * c.depth,
                                   "))\n"));
 }
 
@@ -73,7 +84,7 @@ void expect_as_interpreted(const Case& c, bool constant_rows) {
     return;
   }
   std::mt19937 random(static_cast<unsigned>(c.depth * 100 + c.rows));
-  const auto size_a = static_cast<size_t>(c.rows * (c.depth + 8) + 8), size_c = static_cast<size_t>(c.rows * 72);
+  const auto size_a = static_cast<size_t>(c.elements_of_a()), size_c = static_cast<size_t>(c.elements_of_c());
   const auto size_b = static_cast<size_t>(c.elements_of_b());
   const size_t bytes_a = c.is_float() ? 2 : 1, bytes_b = c.is_float() ? 2 : c.b == "uint32" ? 4 : 1;
   Data<int32_t> n(1);
@@ -111,7 +122,7 @@ void expect_as_interpreted(const Case& c, bool constant_rows) {
   size_t wrong = 0;
   for (size_t i = 0; i < size_c; ++i) wrong += said[i] != done[i];
   EXPECT_EQ(wrong, 0U) << c.a << " x " << c.b << ", " << c.rows << " rows, depth " << c.depth << ", from zero "
-                       << c.from_zero << ", constant rows " << constant_rows;
+                       << c.from_zero << ", constant rows " << constant_rows << ", " << c.products << " products";
 }
 
 TEST(Tiles, SumBytesAsInterpreted) {
@@ -136,6 +147,19 @@ TEST(Tiles, SumBfloat16AsInterpreted) {
               {.a = "bfloat16", .b = "bfloat16", .depth = depth, .rows = rows, .from_zero = from_zero}, constant);
 }
 
+// Those of one step are written out up to 8, and their sums are stored later; others are loops.
+TEST(Tiles, SumProductsOneAfterTheOther) {
+  for (int64_t rows : {1, 16, 21, 32})
+    for (int64_t depth : {32, 64, 96})
+      for (int64_t products : {4, 9})
+        for (bool from_zero : {false, true}) {
+          Case c{.a = "int8", .b = "uint8", .depth = depth, .rows = rows, .from_zero = from_zero, .products = products};
+          expect_as_interpreted(c, false);
+          c.a = c.b = "bfloat16";
+          expect_as_interpreted(c, true);
+        }
+}
+
 TEST(Tiles, AreRefusedWithWords) {
   auto refusal = [](const Case& c, const char* level) -> std::string {
     try {
@@ -149,6 +173,7 @@ TEST(Tiles, AreRefusedWithWords) {
   EXPECT_NE(refusal({.a = "bfloat16", .b = "bfloat16", .depth = 48}, "amx").find("a multiple of 32 bfloat16"),
             std::string::npos);
   EXPECT_NE(refusal({.a = "int8", .b = "int8", .rows = 33}, "amx").find("tile_product of 33 rows"), std::string::npos);
+  EXPECT_NE(refusal({.a = "int8", .b = "int8", .products = 0}, "amx").find("and a product"), std::string::npos);
   EXPECT_NE(refusal({.a = "int8", .b = "bfloat16"}, "amx").find("tile_product of int32, int8 and bfloat16"),
             std::string::npos);
 }

@@ -171,7 +171,7 @@ TEST(CpuRules, ProductsOnMatrixTiles) {
     EXPECT_EQ(calls_of(f, "amx", "tir.tile_product"), 1) << bits;
     EXPECT_EQ(calls_of(f, "amx", "tir.dot4"), 0) << bits;
   }
-  EXPECT_EQ(calls_of(grouped_product(20, 64, 3), "amx", "tir.tile_product"), 1);
+  for (int64_t groups : {3, 8}) EXPECT_EQ(calls_of(grouped_product(20, 64, groups), "amx", "tir.tile_product"), 1);
   EXPECT_GT(calls_of(code_product(0, 64, 96, 8), "amx", "tir.tile_product"), 0);
   EXPECT_EQ(calls_of(code_product(20, 81, 96, 8), "amx", "tir.tile_product"), 2) << "full panels, and the last one";
   EXPECT_GT(calls_of(code_product(0, 64, 96, 8), "amx", "tir.dot4"), 0);
@@ -235,7 +235,7 @@ TEST(CpuRules, ProductsOfBytes) {
   }
 }
 TEST(CpuRules, ProductsOfBytesInGroups) {
-  expect_same(grouped_product(0, 64, 3), "integer_product", kHeights);
+  for (int64_t groups : {3, 8}) expect_same(grouped_product(0, 64, groups), "integer_product", kHeights);
   expect_same(grouped_product(1, 192, 2), "integer_product", {1});
 }
 // 9 products of 3 codes per word (of 10 bits): no multiple of four.

@@ -6,6 +6,7 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include <algorithm>
 #include <array>
 
 #include "codegen/emit/builtins.h"
@@ -26,7 +27,8 @@ struct TileProduct {
   int64_t acc_stride, a_stride, b_stride;
   int64_t columns, depth_bytes, ahead;
   bool from_zero;
-  ID product;  ///< of two tiles
+  int64_t count, acc_step, a_step, b_step;  ///< products
+  ID product;                               ///< of two tiles
 
   int64_t steps() const { return depth_bytes / kRowBytes; }
 };
@@ -42,6 +44,7 @@ llvm::Value* tile(Emit& e, size_t number) { return e.b.getInt8(static_cast<uint8
 // Registers: sums of the first rows, of the second; the rows' operands; the columns' operands.
 constexpr size_t kSums = 0, kLeft = 4, kRight = 6, kTiles = 8;
 constexpr size_t kTileColumns = 2;
+constexpr int64_t kMostUnrolled = 8;  // products of one step, written out
 
 void load_tile(Emit& e, size_t number, llvm::Value* from, int64_t stride) {
   e.b.CreateIntrinsic(llvm::Intrinsic::x86_tileloadd64, {}, {tile(e, number), from, i64_of(e, stride)});
@@ -121,6 +124,26 @@ void prefetch(Emit& e, llvm::Value* place) {
       llvm::Intrinsic::prefetch, {place->getType()}, {place, e.b.getInt32(0), e.b.getInt32(3), e.b.getInt32(1)});
 }
 
+/// One product after the other.
+void each_product(Emit& e, const TileProduct& t, FunctionRef<void(const TileProduct&)> body) {
+  if (t.count == 1) return body(t);
+  emit_loop(e, i64_of(e, 0), i64_of(e, t.count), [&](llvm::Value* p) {
+    TileProduct one = t;
+    one.acc = at(e, t.acc, e.b.CreateMul(p, i64_of(e, t.acc_step)));
+    one.a = at(e, t.a, e.b.CreateMul(p, i64_of(e, t.a_step)));
+    one.b = at(e, t.b, e.b.CreateMul(p, i64_of(e, t.b_step)));
+    body(one);
+  });
+}
+
+/// A tile of sums, zero or what lies there.
+void begin_sums(Emit& e, const TileProduct& t, size_t number, llvm::Value* place) {
+  if (t.from_zero)
+    e.b.CreateIntrinsic(llvm::Intrinsic::x86_tilezero, {}, {tile(e, number)});
+  else
+    load_tile(e, number, place, t.acc_stride);
+}
+
 /// A panel for so many tiles of rows, over whole steps of k or over the rest behind them. The tiles are configured.
 void emit_panel(Emit& e, const TileProduct& t, size_t row_tiles, int64_t panel, bool rest) {
   llvm::Value *acc = at(e, t.acc, panel * kPanel * 4), *b = at(e, t.b, panel * t.b_stride);
@@ -144,13 +167,9 @@ void emit_panel(Emit& e, const TileProduct& t, size_t row_tiles, int64_t panel, 
         e.b.CreateIntrinsic(
             t.product, {}, {tile(e, kSums + r * kTileColumns + c), tile(e, kLeft + r), tile(e, kRight + c)});
   };
-  const bool from_zero = t.from_zero && !(rest && t.steps() > 0);
-  each_sum([&](size_t number, llvm::Value* place) {
-    if (from_zero)
-      e.b.CreateIntrinsic(llvm::Intrinsic::x86_tilezero, {}, {tile(e, number)});
-    else
-      load_tile(e, number, place, t.acc_stride);
-  });
+  TileProduct part = t;
+  part.from_zero &= !(rest && t.steps() > 0);
+  each_sum([&](size_t number, llvm::Value* place) { begin_sums(e, part, number, place); });
   if (rest)
     multiply(i64_of(e, t.steps()));
   else
@@ -158,6 +177,42 @@ void emit_panel(Emit& e, const TileProduct& t, size_t row_tiles, int64_t panel, 
   each_sum([&](size_t number, llvm::Value* place) {
     e.b.CreateIntrinsic(llvm::Intrinsic::x86_tilestored64, {}, {tile(e, number), place, i64_of(e, t.acc_stride)});
   });
+}
+
+/// All products where one step sums each. A tile of sums is stored when two others have been multiplied after it: one that is stored
+/// at once waits for its product, and multiplying waits for it (Intel Xeon with AMX: 33 ns a product of 32 bytes, 25 so).
+void emit_short_products(Emit& e, const TileProduct& t, size_t row_tiles) {
+  constexpr size_t kLag = 2;
+  struct Store {
+    size_t number;
+    llvm::Value* place;
+  };
+  std::vector<Store> waiting;
+  auto store_first = [&] {
+    e.b.CreateIntrinsic(llvm::Intrinsic::x86_tilestored64,
+                        {},
+                        {tile(e, waiting.front().number), waiting.front().place, i64_of(e, t.acc_stride)});
+    waiting.erase(waiting.begin());
+  };
+  for (int64_t p = 0; p < t.count; ++p)
+    for (int64_t panel = 0; panel < t.columns / kPanel; ++panel) {
+      llvm::Value* acc = at(e, t.acc, p * t.acc_step + panel * kPanel * 4);
+      llvm::Value *a = at(e, t.a, p * t.a_step), *b = at(e, t.b, p * t.b_step + panel * t.b_stride);
+      for (size_t r = 0; r < row_tiles; ++r)
+        for (size_t c = 0; c < kTileColumns; ++c) {
+          const size_t number = kSums + r * kTileColumns + c;
+          llvm::Value* place =
+              at(e, acc, static_cast<int64_t>(r) * kRows * t.acc_stride + static_cast<int64_t>(c) * kRowBytes);
+          while (std::ranges::any_of(waiting, [&](const Store& s) { return s.number == number; })) store_first();
+          if (r == 0) load_tile(e, kRight + c, at(e, b, static_cast<int64_t>(c) * kRowBytes), kTileColumns * kRowBytes);
+          if (c == 0) load_tile(e, kLeft + r, at(e, a, static_cast<int64_t>(r) * kRows * t.a_stride), t.a_stride);
+          begin_sums(e, t, number, place);
+          e.b.CreateIntrinsic(t.product, {}, {tile(e, number), tile(e, kLeft + r), tile(e, kRight + c)});
+          waiting.push_back({number, place});
+          if (waiting.size() > kLag) store_first();
+        }
+    }
+  while (!waiting.empty()) store_first();
 }
 
 /// if condition: body
@@ -171,13 +226,20 @@ void emit_if(Emit& e, llvm::Value* condition, FunctionRef<void()> body) {
   e.b.SetInsertPoint(done);
 }
 
-/// All panels, with tiles that configure(step_bytes) makes ready.
-void emit_panels(Emit& e, const TileProduct& t, size_t row_tiles, FunctionRef<void(int64_t)> configure_for) {
+/// All products, with tiles that configure(step_bytes) makes ready.
+void emit_products(Emit& e, const TileProduct& t, size_t row_tiles, FunctionRef<void(int64_t)> configure_for) {
+  if (t.depth_bytes <= kRowBytes && t.ahead == 0 && t.count <= kMostUnrolled) {
+    configure_for(t.depth_bytes);
+    emit_short_products(e, t, row_tiles);
+    return;
+  }
   for (bool rest : {false, true}) {
     const int64_t step_bytes = rest ? t.depth_bytes % kRowBytes : kRowBytes;
     if (step_bytes == 0 || (!rest && t.steps() == 0)) continue;
     configure_for(step_bytes);
-    for (int64_t p = 0; p < t.columns / kPanel; ++p) emit_panel(e, t, row_tiles, p, rest);
+    each_product(e, t, [&](const TileProduct& one) {
+      for (int64_t panel = 0; panel < t.columns / kPanel; ++panel) emit_panel(e, one, row_tiles, panel, rest);
+    });
   }
 }
 
@@ -194,13 +256,13 @@ void emit_on_tiles(Emit& e, const TileProduct& t, llvm::Value* rows) {
   };
   llvm::Value *one = i64_of(e, kRows), *two = i64_of(e, 2 * kRows);
   emit_if(e, e.b.CreateICmpSGE(rows, two), [&] {
-    emit_panels(e, t, 2, prepare);
+    emit_products(e, t, 2, prepare);
     prepare(e.tile_step_bytes);
   });
   emit_if(e, e.b.CreateAnd(e.b.CreateICmpSGT(rows, i64_of(e, 0)), e.b.CreateICmpSLT(rows, two)), [&] {
     auto tiles_of = [&](size_t tiles) {
       llvm::Value* last = tiles == 2 ? e.b.CreateSub(rows, one) : rows;
-      emit_panels(e, t, tiles, [&](int64_t step_bytes) { configure_rows(e, step_bytes, tiles, last); });
+      emit_products(e, t, tiles, [&](int64_t step_bytes) { configure_rows(e, step_bytes, tiles, last); });
     };
     llvm::Value* more = e.b.CreateICmpSGT(rows, one);
     emit_if(e, more, [&] { tiles_of(2); });
@@ -290,15 +352,19 @@ llvm::Value* emit_tile_product(Emit& e, const Call& n) {
                       .depth_bytes = constant_of(n, 8) * a.bytes(),
                       .ahead = constant_of(n, 9),
                       .from_zero = constant_of(n, 10) != 0,
+                      .count = constant_of(n, 11),
+                      .acc_step = constant_of(n, 12) * 4,
+                      .a_step = constant_of(n, 13) * a.bytes(),
+                      .b_step = constant_of(n, 14) * (is_float ? 2 : 1),
                       .product = is_float ? llvm::Intrinsic::x86_tdpbf16ps : products[a == i8][b == i8]};
   if (!n.args[6]->dtype.is_integer()) refuse(text("of ", n.args[6]->dtype, " rows"), "an integer");
   const auto rows = as_int(n.args[6]);
   if (rows && *rows > 2 * kRows) refuse(text("of ", *rows, " rows"), "at most 32 at once");
-  if (t.columns % kPanel != 0 || t.depth_bytes == 0 || t.depth_bytes % (is_float ? kRowBytes : 4) != 0)
+  if (t.columns % kPanel != 0 || t.depth_bytes == 0 || t.count == 0 || t.depth_bytes % (is_float ? kRowBytes : 4) != 0)
     refuse(text("of ", t.columns, " columns over ", n.args[8]),
-           "panels of 32 columns, a multiple of 32 bfloat16 or of 4 bytes");
+           "panels of 32 columns, a multiple of 32 bfloat16 or of 4 bytes, and a product");
   if (is_float && is_one(n.args[6])) {
-    emit_one_row(e, t);
+    each_product(e, t, [&](const TileProduct& one) { emit_one_row(e, one); });
   } else {
     llvm::Value* rows = convert(e, value_of(e, n.args[6]), n.args[6]->dtype, i64);
     fail_if(e, e.b.CreateICmpSGT(rows, i64_of(e, 2 * kRows)), "tile_product of more than 32 rows");

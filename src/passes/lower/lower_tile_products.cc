@@ -3,6 +3,7 @@
 //   for k in 0..24, annotated: for i in 0..32: if i0 * 32 + i < n: for j in 0..32:
 //     C[i * 32 + j] = dot4(C[i * 32 + j], A[a + i * 96 + k * 4 + 0..4], B[b + k * 128 + j * 4 + 0..4])
 //   =>  tile_product(address_of(C[0]), 32, address_of(A[a]), 96, address_of(B[b]), .., min(32, n - i0 * 32), 32, 96, ..)
+// A loop around it that is annotated instead, over places in all three, is a number of products: one call, too.
 // Where the statement before it sets just these sums to zero, the call does so. Loops of another form stay as they are.
 #include <algorithm>
 
@@ -17,8 +18,9 @@ using namespace tir;
 
 namespace {
 
-constexpr int64_t kWidth = 32;     // columns of a panel
-constexpr int64_t kMostRows = 32;  // of one T.tile_product
+constexpr int64_t kWidth = 32;                 // columns of a panel
+constexpr int64_t kMostRows = 32;              // of one T.tile_product
+constexpr size_t kFromZero = 10, kCount = 11;  // among its arguments
 
 /// Where an operand's elements lie: buffer[base + the coefficient of each loop * its variable].
 struct Operand {
@@ -107,8 +109,9 @@ struct Extents {
   std::vector<Expr> outside;  ///< conditions that depend on no loop
 };
 
-/// `row` is the loop over rows. Nothing where a condition says something else.
-std::optional<Extents> extents_of(const Loops& loops, std::optional<size_t> row, const Operand& sums) {
+/// `row` is the loop over rows, `batch` that over products. Nothing where a condition says something else.
+std::optional<Extents> extents_of(const Loops& loops, std::optional<size_t> row, std::optional<size_t> batch,
+                                  const Operand& sums) {
   arith::Analyzer analyzer;
   Extents out;
   Expr rows = row ? cast_to(i64, loops.all[*row]->extent) : int_imm(1, i64);
@@ -122,7 +125,7 @@ std::optional<Extents> extents_of(const Loops& loops, std::optional<size_t> row,
     const LT* less = inner.as<LT>();
     const auto side = less ? arith::detect_linear(less->a - less->b, loops.vars()) : std::nullopt;
     if (!side) return {};
-    auto is_column = [&](size_t l) { return sums.steps[l] != 0 && l != row; };
+    auto is_column = [&](size_t l) { return sums.steps[l] != 0 && l != row && l != batch; };
     bool ends_columns = true;
     for (size_t l = 0; l < loops.all.size(); ++l)
       ends_columns &= is_int(side->coefficients[l], is_column(l) ? sums.steps[l] : 0);
@@ -146,10 +149,14 @@ bool zeroes_sums_of(const Call& product, const Stmt& s) {
   const BufferLoad& sums = *product.args[0].as<Call>()->args[0].as<BufferLoad>();
   if (!place || place->buffer != sums.buffer || !equal(place->base, sums.indices[0])) return false;
   int64_t columns = 1;
-  std::optional<size_t> row;
+  std::optional<size_t> row, batch;
   for (size_t l = loops->all.size(); l-- > 0;) {
     const auto extent = as_int(loops->all[l]->extent);
-    if (!row && is_int(product.args[7], columns)) {
+    if (row && !batch && !is_one(product.args[kCount])) {
+      batch = l;
+      if (!extent || !is_int(product.args[kCount], *extent) || !is_int(product.args[kCount + 1], place->steps[l]))
+        return false;
+    } else if (!row && is_int(product.args[7], columns)) {
       row = l;
       if (!is_int(product.args[1], place->steps[l])) return false;
     } else if (!row && extent && place->steps[l] == columns) {
@@ -158,9 +165,9 @@ bool zeroes_sums_of(const Call& product, const Stmt& s) {
       return false;
     }
   }
-  const std::optional<Extents> extents = extents_of(*loops, row, *place);
+  const std::optional<Extents> extents = extents_of(*loops, row, batch, *place);
   return extents && extents->outside.empty() && is_int(product.args[7], columns) &&
-         equal(extents->rows, product.args[6]);
+         batch.has_value() == !is_one(product.args[kCount]) && equal(extents->rows, product.args[6]);
 }
 
 class TileProduct {
@@ -178,6 +185,7 @@ class TileProduct {
     if (!acc_ || !a_ || !b_ || !is_operand(a_->buffer->dtype, group)) return nullptr;
     if (b_->buffer->dtype != u32 && !is_operand(b_->buffer->dtype, group)) return nullptr;
     b_scale_ = b_->buffer->dtype == u32 ? 4 : 1;
+    find_batch();
     if (!find_depth(group) || !find_columns(group) || !find_rows()) return nullptr;
     std::vector<Expr> args = {address(*acc_),
                               number(acc_stride_),
@@ -190,6 +198,14 @@ class TileProduct {
                               number(depth_),
                               number(ahead),
                               number(0)};
+    if (batch_)
+      args.insert(args.end(),
+                  {number(*extent(*batch_)),
+                   number(acc_->steps[*batch_]),
+                   number(a_->steps[*batch_]),
+                   number(b_->steps[*batch_] * b_scale_)});
+    else
+      args.insert(args.end(), {number(1), number(0), number(0), number(0)});
     Stmt out = make<Evaluate>(call_builtin("tir.tile_product", std::move(args)));
     // A tile that begins behind the last row has no place in A.
     if (!as_int(rows_)) out = make<IfThenElse>(lt(number(0), rows_), out, Stmt());
@@ -204,6 +220,11 @@ class TileProduct {
   }
   static Expr address(const Operand& p) { return call_builtin("tir.address_of", {load(p.buffer, {p.base})}); }
   std::optional<int64_t> extent(size_t l) const { return as_int(loops_.all[l]->extent); }
+
+  /// The outermost loop goes over products where all three operands follow it.
+  void find_batch() {
+    if (acc_->steps[0] != 0 && a_->steps[0] != 0 && b_->steps[0] != 0 && extent(0)) batch_ = 0;
+  }
 
   /// The loops over k count up, the innermost fastest, in both operands.
   bool find_depth(int group) {
@@ -235,7 +256,7 @@ class TileProduct {
     return columns_ % kWidth == 0;
   }
 
-  bool is_row(size_t l) const { return acc_->steps[l] != 0 && a_->steps[l] != 0; }
+  bool is_row(size_t l) const { return acc_->steps[l] != 0 && a_->steps[l] != 0 && l != batch_; }
 
   /// One loop over rows at most; a condition may end it.
   bool find_rows() {
@@ -248,7 +269,7 @@ class TileProduct {
     }
     acc_stride_ = columns_, a_stride_ = depth_;
     if (found) acc_stride_ = acc_->steps[*found], a_stride_ = a_->steps[*found];
-    const std::optional<Extents> extents = extents_of(loops_, found, *acc_);
+    const std::optional<Extents> extents = extents_of(loops_, found, batch_, *acc_);
     if (!extents || (extents->ends_columns && !may_pad_columns())) return false;
     rows_ = extents->rows, outside_ = extents->outside;
     return true;
@@ -262,7 +283,8 @@ class TileProduct {
 
   Loops loops_;
   std::optional<Operand> acc_, a_, b_;
-  int64_t b_scale_ = 1;  // bytes of an element of b
+  std::optional<size_t> batch_;  // the loop over products
+  int64_t b_scale_ = 1;          // bytes of an element of b
   int64_t depth_ = 0, columns_ = 0, acc_stride_ = 0, a_stride_ = 0, b_stride_ = 0;
   Expr rows_;
   std::vector<Expr> outside_;
@@ -287,7 +309,7 @@ Stmt from_zero(const Seq& n) {
       continue;
     }
     std::vector<Expr> args = product->args;
-    args.back() = int_imm(1, i64);
+    args[kFromZero] = int_imm(1, i64);
     const Stmt call = make<Evaluate>(call_builtin(product->op, std::move(args)));
     const IfThenElse* branch = s.as<IfThenElse>();
     out.back() = branch ? Stmt(make<IfThenElse>(branch->condition, call, Stmt())) : call;
