@@ -8,6 +8,7 @@
 #include "llm/small_floats.h"
 #include "passes/lower/lower.h"
 #include "passes/op_pattern.h"
+#include "rules/rule.h"
 #include "tir/te.h"
 
 namespace sator::llm {
@@ -312,7 +313,9 @@ tir::PrimFuncRef grouped_matmul_function(const IntegerFormat& f, int64_t rows, i
     Expr v = cast_to(f32, parts.at(own)({row, gk->var}));
     return f.super_block == 0 ? v : cast_to(f32, parts.at(of_block)({row, floordiv(gk->var, f.super_block / g)})) * v;
   };
-  te::Tensor y = te::reduce({.name = "NT_matmul", .axis = "i"}, {n, i64c(rows)}, [&](const Indices& i) {
+  te::Naming naming{.name = "NT_matmul", .axis = "i"};
+  if (!f.asymmetric && unpacked_zero(f) != 0) naming.annotations[rules::kSubtractsSums] = int_imm(1);
+  te::Tensor y = te::reduce(naming, {n, i64c(rows)}, [&](const Indices& i) {
     const Expr inputs = sums({i[0], gk->var});
     Expr z = f.asymmetric ? cast_to(i32, parts.at(ParamPart::zero)({i[1], gk->var})) : constant(unpacked_zero(f), i32);
     Expr codes = dot({i[0], i[1], gk->var});

@@ -33,6 +33,10 @@ schedule::MaybeReason schedule_rows(schedule::Schedule& s, const target::CpuLeve
 /// Every block for itself: outer loop parallel, inner loop vectorised.
 schedule::MaybeReason schedule_anything(schedule::Schedule& s, const target::CpuLevel& level);
 
+/// Annotation of a block that subtracts c * S from sums P of products A * B: S are the sums of those A, so that what is summed may be
+/// A * (B - c) instead.
+inline constexpr const char* kSubtractsSums = "sator.subtracts_sums";
+
 /// Columns of a panel of packed weights, at every level.
 constexpr int64_t kPanel = 32;
 

@@ -88,6 +88,17 @@ void schedule_sums(Schedule& s, const ProductPlan& plan, const BlockHandle& last
   decompose_reduction(s, product, part);
 }
 
+/// Codes less their zero in the panels, where the sums would be corrected by it, each in a vector of its own. A zero is less than the
+/// 128 that int8 has below it.
+void subtract_zero_early(Schedule& s, const ProductPlan& plan) {
+  constexpr int64_t kMostBits = 7;
+  const int64_t bits = plan.operand ? code_bits(s.get(plan.operand)) : 0;
+  bool looks_up = false;
+  if (plan.operand) walk(s.get(plan.operand).body, [&](const Call& c) { looks_up |= c.op == "tir.lookup16"; });
+  if (bits == 0 || bits > kMostBits || looks_up || s.get(plan.product).annotations.count(kSubtractsSums) == 0) return;
+  unsafe_subtract_early(s, plan.operand, plan.product);
+}
+
 /// Sums of groups of k on tiles, a few groups at a time, which are scaled and added to the product's sums in vectors.
 void schedule_sums_of_groups(Schedule& s, const ProductPlan& plan, const BlockHandle& last) {
   const BlockHandle &product = plan.product, &partial = plan.partial;
@@ -150,10 +161,12 @@ void schedule_on_matrix_tiles(Schedule& s, const ProductPlan& plan, const target
   inline_all(s, {plan.operand, plan.partial});
   const size_t made = (plan.operand ? 1 : 0) + (plan.partial ? 1 : 0);
   const BlockHandle last = block_that_stores(s, plan.product, 1 + made);
-  if (plan.partial)
+  if (plan.partial) {
+    subtract_zero_early(s, plan);
     schedule_sums_of_groups(s, plan, last);
-  else
+  } else {
     schedule_sums(s, plan, last, level);
+  }
 }
 
 }  // namespace sator::rules

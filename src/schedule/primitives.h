@@ -35,6 +35,7 @@ extern const Primitive<void(BlockHandle, std::vector<int64_t>)> reorder_block_it
 // primitives/unsafe.cc
 extern const Primitive<void(BlockHandle, int, std::string)> unsafe_set_dtype;
 extern const Primitive<void(BlockHandle, std::string, std::vector<int64_t>)> unsafe_hide_buffer_access;
+extern const Primitive<void(BlockHandle, BlockHandle)> unsafe_subtract_early;
 // primitives/for_kind.cc
 extern const Primitive<void(Loop)> parallel;
 extern const Primitive<void(Loop)> vectorize;

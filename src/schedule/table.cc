@@ -56,6 +56,7 @@ const std::vector<const AnyPrimitive*>& primitives() {
       &enter_postproc,
       &unsafe_set_dtype,
       &unsafe_hide_buffer_access,
+      &unsafe_subtract_early,
   };
   return all;
 }

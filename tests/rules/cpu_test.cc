@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <list>
+#include <numeric>
 #include <random>
 
 #include "base/float16.h"
@@ -237,6 +238,33 @@ TEST(CpuRules, ProductsOfBytes) {
 TEST(CpuRules, ProductsOfBytesInGroups) {
   for (int64_t groups : {3, 8}) expect_same(grouped_product(0, 64, groups), "integer_product", kHeights);
   expect_same(grouped_product(1, 192, 2), "integer_product", {1});
+}
+// On tiles a zero is subtracted from the codes, elsewhere from the sums: the same, where the sums that the function is given are right.
+TEST(CpuRules, ProductsOfBytesInGroupsWithAZero) {
+  constexpr int64_t kGroups = 8, kDepth = kGroups * 32;
+  const tir::PrimFuncRef f = grouped_product(0, 64, kGroups, 7);
+  for (const char* name : {"amx", "avx512", "avx2"}) {
+    const Scheduled s = scheduled(f, target::cpu_level(name));
+    EXPECT_EQ(s.rule, "integer_product");
+    EXPECT_EQ(s.trace.find("sch.unsafe_subtract_early(") != std::string::npos, name == std::string_view("amx"));
+    const tir::Interpreter plain(f), fast(passes::lower(s.func));
+    for (int64_t n : {1, 13, 14, 49}) {
+      Memory a(*f, n), b(*f, n);
+      for (Memory* memory : {&a, &b}) {
+        auto data = [&](size_t i) { return std::get<tir::ArrayView>(memory->views[i]).data; };
+        const auto* x = static_cast<const int8_t*>(data(0));
+        for (int64_t g = 0; g < n * kGroups; ++g)
+          static_cast<int32_t*>(data(4))[g] =
+              std::accumulate(x + g * kDepth / kGroups, x + (g + 1) * kDepth / kGroups, 0);
+      }
+      plain.run(a.views);
+      fast.run(b.views);
+      EXPECT_EQ(a.bytes(), b.bytes()) << name << ", " << n << " rows";
+    }
+  }
+  // Codes of a table reach beyond 127, and nobody says that what is subtracted from other sums is theirs.
+  EXPECT_EQ(scheduled(grouped_product(0, 64, kGroups), target::cpu_level("amx")).trace.find("unsafe_"),
+            std::string::npos);
 }
 // 9 products of 3 codes per word (of 10 bits): no multiple of four.
 TEST(CpuRules, BytesWhoseNumberIsNoMultipleOfFour) { expect_same(code_product(0, 64, 9, 10), "product", {1, 15}); }

@@ -1,6 +1,7 @@
 // Functions that rules schedule, built as the frontends build them.
 #pragma once
 
+#include "rules/rule.h"
 #include "tir/te.h"
 
 namespace sator::rules {
@@ -110,11 +111,13 @@ inline tir::PrimFuncRef scaled_product(int64_t n, int64_t columns, int64_t group
 
 /// y[i, j] = (sum over groups g of scale[j, g] * (sum over k of the group of x[i, k] * code(j, k))) + x0[i]: int8 x by
 /// 4-bit codes in panels, in groups of 32.
-inline tir::PrimFuncRef grouped_product(int64_t n, int64_t columns, int64_t groups) {
+///   zero   of the codes: less so many times sums[i, g], the sum of the group's x, which the function is given; 0: without that
+inline tir::PrimFuncRef grouped_product(int64_t n, int64_t columns, int64_t groups, int zero = 0) {
   Expr rows = rows_of(n);
   const int64_t depth = groups * 32;
   te::Tensor x = te::placeholder({rows, size(depth)}, i8, "x"), codes = panels(columns, depth / 8, u32),
-             scale = panels(columns, groups, f32), offset = te::placeholder({rows}, f32, "offset");
+             scale = panels(columns, groups, f32), offset = te::placeholder({rows}, f32, "offset"),
+             x_sums = te::placeholder({rows, size(groups)}, i32, "sums");
   te::Tensor w = te::compute({.name = "unpack", .axis = "i"}, {size(columns), size(depth)}, [&](const te::Indices& i) {
     Expr shift = cast_to(u32, floormod(i[1], 8) * 4);
     Expr code = call(u32, "tir.shift_right", {in_panels(codes, i[0], floordiv(i[1], 8)), shift});
@@ -127,12 +130,17 @@ inline tir::PrimFuncRef grouped_product(int64_t n, int64_t columns, int64_t grou
         return te::reduce_sum(cast_to(i32, x({i[0], at})) * cast_to(i32, w({i[1], at})), {k});
       });
   tir::IterVarRef g = te::reduce_axis(size(groups), "g");
-  te::Tensor sum = te::reduce({.name = "sum", .axis = "i"}, {rows, size(columns)}, [&](const te::Indices& i) {
-    return te::reduce_sum(cast_to(f32, dot({i[0], i[1], g->var})) * in_panels(scale, i[1], g->var), {g});
+  te::Naming naming{.name = "sum", .axis = "i"};
+  if (zero != 0) naming.annotations[kSubtractsSums] = int_imm(1);
+  te::Tensor sum = te::reduce(naming, {rows, size(columns)}, [&](const te::Indices& i) {
+    Expr whole = dot({i[0], i[1], g->var});
+    if (zero != 0) whole = whole - constant(zero, i32) * x_sums({i[0], g->var});
+    return te::reduce_sum(cast_to(f32, whole) * in_panels(scale, i[1], g->var), {g});
   });
   te::Tensor y = te::compute({.name = "offset_sum", .axis = "i"}, {rows, size(columns)}, [&](const te::Indices& i) {
     return sum(i) + offset({i[0]});
   });
+  if (zero != 0) return te::create_prim_func({x, codes, scale, offset, x_sums, y});
   return te::create_prim_func({x, codes, scale, offset, y});
 }
 

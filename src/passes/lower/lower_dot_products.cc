@@ -7,6 +7,7 @@
 // Codes may go on in the next word: its lowest bits stand above the first word's highest then.
 // They may be stored side by side, as a panel of an operand is:
 //   for k in 0..4: B[b + k] = uint8(W >> (s + b * k) & 2^b-1) =>   B[ramp(b, 1, 4)] = ...
+// also less a constant, as int8.
 // The innermost loop of two over products of bfloat16 becomes one dot2 where its schedule says that the order in which a pair is
 // summed does not matter: floats round.
 //   for k in 0..2: C[x] = C[x] + float32(A[a + k]) * float32(B[b + k])  =>  C[x] = dot2(C[x], A[ramp(a, 1, 2)], B[ramp(b, 1, 2)])
@@ -166,6 +167,11 @@ class ByteTaker {
       for (size_t i = 1; i < lookup->args.size(); ++i) args.push_back(make<Broadcast>(lookup->args[i], kGroup));
       return call_builtin(lookup->op, std::move(args));
     }
+    if (const Sub* less = e.as<Sub>(); less && e->dtype == i8 && as_int(less->b)) {
+      const Cast* code = less->a.as<Cast>();
+      const Expr four = code ? bytes(code->value, loop) : nullptr;
+      return four ? cast_to(i8.with_lanes(kGroup), four) - make<Broadcast>(less->b, kGroup) : nullptr;
+    }
     const std::optional<Codes> codes = codes_of(e);
     if (!codes) return nullptr;
     const Expr four = codes->high ? of_two_words(*codes, loop) : of_one_word(*codes, loop);
@@ -249,7 +255,7 @@ class ByteTaker {
 
 /// Four bytes out of words that the iterations store side by side; null if they do something else.
 Stmt stored_together(const BufferStore& s, const For& loop, ByteTaker& taker) {
-  if (s.buffer->dtype != u8 || s.indices.empty()) return nullptr;
+  if ((s.buffer->dtype != u8 && s.buffer->dtype != i8) || s.indices.empty()) return nullptr;
   for (size_t i = 0; i + 1 < s.indices.size(); ++i)
     if (uses_var(s.indices[i], *loop.var)) return nullptr;
   const auto at = vectorized(s.indices.back(), loop, kGroup);

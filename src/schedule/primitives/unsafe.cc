@@ -83,6 +83,61 @@ static void do_unsafe_hide_buffer_access(Schedule& s, BlockHandle block, std::st
   s.replace(Stmt(&old), with(old, &BlockRealize::block, hidden));
 }
 
+/// P - c * S, of which P is a sum of products; c is a constant.
+struct Correction {
+  Expr whole, sums;
+  int64_t zero;
+};
+/// The one that the block subtracts; nothing where there is none, or more than one.
+static std::optional<Correction> correction_of(const Block& block) {
+  std::vector<Correction> found;
+  walk(block.body, [&](const Sub& n) {
+    const Mul* term = n.b.as<Mul>();
+    const auto zero = term ? as_int(term->a) : std::nullopt;
+    if (n.a.as<BufferLoad>() && zero && term->b.as<BufferLoad>() && n.dtype == i32)
+      found.push_back({Expr(&n), n.a, *zero});
+  });
+  if (found.size() != 1) return {};
+  return found.front();
+}
+
+/// Subtracts a constant where integers are made instead of where sums of their products are used:
+///   B[..] = b        P[..] += int32(A[..]) * int32(B[..])    .. P[..] - c * S[..] ..
+///   => B[..] = int8(b) - int8(c), of int8                     .. P[..] ..
+/// The user answers for S, the sum of the A that P goes over, and for b - c, which has room in 8 bits.
+static void do_unsafe_subtract_early(Schedule& s, BlockHandle block, BlockHandle consumer) {
+  const BufferStore* made = s.get(block).body.as<BufferStore>();
+  if (!made || made->buffer->dtype != u8 || !is_allocated(s, made->buffer))
+    s.fail(block_refusal(s,
+                         s.site(block),
+                         "makes no bytes",
+                         "a block that stores to a buffer of uint8 which the function allocates",
+                         "name the block that makes the codes"));
+  const std::optional<Correction> correction = correction_of(s.get(consumer));
+  if (!correction)
+    s.fail(block_refusal(s,
+                         s.site(consumer),
+                         "subtracts no product of a constant and an element",
+                         "P[..] - c * S[..] of int32, once",
+                         "name the block that uses the sums"));
+  const BufferRef old = made->buffer;
+  const BufferRef fresh =
+      with(with(old, &Buffer::dtype, i8), &Buffer::data, make_pointer(old->data->name, i8, old->data->scope));
+  const std::vector<BufferRef> visible = buffers_of(*s.func());
+  Stmt body = transform(
+      replaced(s.func()->body, {{old, fresh}, {old->data, fresh->data}}),
+      [&](const Sub& n) -> Expr { return Expr(&n) == correction->whole ? correction->sums : Expr(&n); },
+      [&](const BufferStore& n) -> Stmt {
+        if (n.buffer != fresh) return Stmt(&n);
+        return store(fresh, cast_to(i8, n.value) - int_imm(correction->zero, i8), n.indices);
+      });
+  const BlockHandle changed = s.get(consumer).name;
+  body = transform(body, [&](const Block& n) -> Stmt {
+    return n.name == changed ? Stmt(with_detected_regions(ref(n), visible, true, false)) : Stmt(&n);
+  });
+  s.replace_body(body);
+}
+
 const Primitive<void(BlockHandle, int, std::string)> unsafe_set_dtype{"unsafe_set_dtype",
                                                                       do_unsafe_set_dtype,
                                                                       {"block", "buffer_index", "dtype"},
@@ -92,5 +147,10 @@ const Primitive<void(BlockHandle, std::string, std::vector<int64_t>)> unsafe_hid
     do_unsafe_hide_buffer_access,
     {"block", "buf_type", "buf_index_array"},
     "takes accesses out of a block's regions"};
+const Primitive<void(BlockHandle, BlockHandle)> unsafe_subtract_early{
+    "unsafe_subtract_early",
+    do_unsafe_subtract_early,
+    {"block", "consumer"},
+    "subtracts a constant from the bytes that are multiplied, not from the sums"};
 
 }  // namespace sator::schedule

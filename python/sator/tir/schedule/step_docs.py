@@ -50,6 +50,7 @@ ARGUMENTS = {
 
 # (step, argument): what it is there.
 SPECIAL = {
+    ("unsafe_subtract_early", "consumer"): "the block that subtracts a constant times a sum, or its name",
     ("unsafe_set_dtype", "buffer_index"): "the position among the buffers that the block writes",
     ("loop_partition", "factors"): "integers, the extents of the loops one after the other; None, at most one, is what remains",
     ("reorder", "loops"): "loops of one nest in their new order, the outermost first; loops that are not named stay in their places",
