@@ -132,17 +132,19 @@ constexpr Builtin kTable[] = {
     /// dot2(acc, a, b): the same over pairs; acc float32, a and b bfloat16 or float16. Of each pair the second product is
     /// added first, each sum rounded to float32 once. What AVX512_BF16's vdpbf16ps computes, which takes denormals for 0.
     math("tir.dot2", "dot2", 3),
-    /// tile_product(acc, acc_stride, a, a_stride, b, b_stride, rows, columns, depth, ahead, from_zero, count, acc_step, a_step, b_step):
+    /// tile_product(acc, acc_stride, a, a_stride, b, b_stride, rows, columns, depth, ahead, from_zero, count, acc_step, a_step, b_step,
+    /// lines):
     /// for p < count, i < rows and j < columns, in elements,
     ///   acc[p * acc_step + i * acc_stride + j] += sum over k < depth of
     ///       a[p * a_step + i * a_stride + k] * b[p * b_step + j // 32 * b_stride + k // g * 32 * g + j % 32 * g + k % g],
-    /// or the sum alone with from_zero. acc, a, b: T.address_of; rows at most 32, and none if negative; the other numbers are
-    /// constants, columns a multiple of 32, depth and count at least 1. ahead: bytes of b that are asked for in advance.
+    /// or the sum alone with from_zero. acc, a, b: T.address_of; rows at most 32, and none if negative; the other numbers but ahead are
+    /// constants, columns a multiple of 32, depth and count at least 1. With each 2048 bytes of b so many cache lines are asked for
+    /// that begin `ahead` bytes behind their first one.
     /// Bytes in int32, g = 4: sums wrap; a word of b is four unsigned bytes. bfloat16 in float32, g = 2, depth a multiple of 32: of each
     /// 32 k the products of even ones are summed, and those of odd ones, one after the other, then both sums, and that is added to
     /// acc. What AMX's tdpb*d and tdpbf16ps compute, which take denormals for 0; one row alone, summed in vectors, keeps them.
     /// Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, TDPBF16PS.
-    fixed("tir.tile_product", "tile_product", i32, 15, 15),
+    fixed("tir.tile_product", "tile_product", i32, 16, 16),
     /// Whether the function is compiled for a CPU level with matrix tiles; false where it is interpreted. What asks for it is compiled for
     /// each level with the statements that it chooses there.
     fixed("tir.has_matrix_tiles", "has_matrix_tiles", boolean, 0, 0, Effect::pure),

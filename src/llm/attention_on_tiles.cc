@@ -39,7 +39,7 @@ for p in range({FROM}, last{S} // {16B} + 1):
                 for d in T.vectorized(64):
                     values{S}[z, x * 8 + b, d // 2, d % 2] = v_pages[page, {GROUP}, b, z * 32 + d // 2, d % 2]
             {ODD_COLUMNS}
-    T.evaluate(T.tile_product(T.address_of(scores{S}[0, 0, 0]), {16B}, T.address_of(rows{S}[0, 0]), {DP}, T.address_of(keys{S}[0, 0, 0, 0]), {DP} * 32, many, {16B}, {DP}, 0, 1, 1, 0, 0, 0))
+    T.evaluate(T.tile_product(T.address_of(scores{S}[0, 0, 0]), {16B}, T.address_of(rows{S}[0, 0]), {DP}, T.address_of(keys{S}[0, 0, 0, 0]), {DP} * 32, many, {16B}, {DP}, 0, 1, 1, 0, 0, 0, 0))
     for r in range(many):
         for b in T.unroll({B}):
             for j in T.vectorized(16):
@@ -72,7 +72,7 @@ for p in range({FROM}, last{S} // {16B} + 1):
                 weights{S}[r, b, j] = T.cast(scores{S}[r, b, j], "{T}")
         for d in T.vectorized({DP}):
             acc{S}[r, d] = acc{S}[r, d] * scale{S}[r]
-    T.evaluate(T.tile_product(T.address_of(acc{S}[0, 0]), {DP}, T.address_of(weights{S}[0, 0, 0]), {16B}, T.address_of(values{S}[0, 0, 0, 0]), {16B} * 32, many, {DP}, {16B}, 0, 0, 1, 0, 0, 0))
+    T.evaluate(T.tile_product(T.address_of(acc{S}[0, 0]), {DP}, T.address_of(weights{S}[0, 0, 0]), {16B}, T.address_of(values{S}[0, 0, 0, 0]), {16B} * 32, many, {DP}, {16B}, 0, 0, 1, 0, 0, 0, 0))
 for r in range(many):
     {STORE}
 )";

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include <list>
 #include <numeric>
 #include <random>
@@ -225,6 +227,21 @@ TEST(CpuRules, NoLoopsStayOnTiles) {
   EXPECT_EQ(loops_left(bf16_product(20, 64, 0)), 0) << "sums of nothing";
   for (int64_t rows : {0, 20, 300})
     for (int64_t groups : {1, 2, 3, 24}) EXPECT_EQ(loops_left(grouped_product(rows, 96, groups)), 0) << rows << groups;
+}
+
+// Panels come from memory once for each block of rows: what is next is asked for while rows pass over a part.
+TEST(CpuRules, ProductsOnTilesAskForTheNextPart) {
+  auto lines_of = [](const tir::PrimFuncRef& f) {
+    std::set<int64_t> lines;
+    walk(passes::lower(scheduled(f, target::cpu_level("amx")).func)->body, [&](const Call& c) {
+      if (c.op == "tir.tile_product") lines.insert(*as_int(c.args[15]));
+    });
+    return lines;
+  };
+  EXPECT_EQ(lines_of(bf16_product(300, 64, 1024)), std::set<int64_t>{4}) << "eight blocks of rows share 32 lines";
+  EXPECT_EQ(lines_of(bf16_product(300, 64, 3072)), std::set<int64_t>{8}) << "four, for more do not fit the L2 cache";
+  EXPECT_EQ(lines_of(code_product(300, 64, 1024, 8)), std::set<int64_t>{4});
+  EXPECT_EQ(lines_of(code_product(300, 64, 1024, 4)), std::set<int64_t>{0}) << "the panel is made on the way";
 }
 
 TEST(CpuRules, ProductsOfBytes) {

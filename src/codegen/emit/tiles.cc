@@ -25,9 +25,11 @@ using llvm::Intrinsic::ID;
 struct TileProduct {
   llvm::Value *acc, *a, *b;
   int64_t acc_stride, a_stride, b_stride;
-  int64_t columns, depth_bytes, ahead;
+  int64_t columns, depth_bytes;
+  llvm::Value* ahead;
   bool from_zero;
   int64_t count, acc_step, a_step, b_step;  ///< products
+  int64_t lines;                            ///< that are asked for in advance, with each step
   ID product;                               ///< of two tiles
 
   int64_t steps() const { return depth_bytes / kRowBytes; }
@@ -156,8 +158,8 @@ void emit_panel(Emit& e, const TileProduct& t, size_t row_tiles, int64_t panel, 
   auto multiply = [&](llvm::Value* step) {
     llvm::Value* right = at(e, b, e.b.CreateMul(step, i64_of(e, kStepBytes)));
     llvm::Value* left = at(e, t.a, e.b.CreateMul(step, i64_of(e, kRowBytes)));
-    if (t.ahead > 0)
-      for (int64_t line = 0; line < kStepBytes; line += kRowBytes) prefetch(e, at(e, right, t.ahead + line));
+    llvm::Value* later = t.lines > 0 ? at(e, right, t.ahead) : nullptr;
+    for (int64_t line = 0; line < t.lines; ++line) prefetch(e, at(e, later, line * kRowBytes));
     for (size_t c = 0; c < kTileColumns; ++c)
       load_tile(e, kRight + c, at(e, right, static_cast<int64_t>(c) * kRowBytes), kTileColumns * kRowBytes);
     for (size_t r = 0; r < row_tiles; ++r)
@@ -228,7 +230,7 @@ void emit_if(Emit& e, llvm::Value* condition, FunctionRef<void()> body) {
 
 /// All products, with tiles that configure(step_bytes) makes ready.
 void emit_products(Emit& e, const TileProduct& t, size_t row_tiles, FunctionRef<void(int64_t)> configure_for) {
-  if (t.depth_bytes <= kRowBytes && t.ahead == 0 && t.count <= kMostUnrolled) {
+  if (t.depth_bytes <= kRowBytes && t.lines == 0 && t.count <= kMostUnrolled) {
     configure_for(t.depth_bytes);
     emit_short_products(e, t, row_tiles);
     return;
@@ -300,7 +302,7 @@ void emit_one_row(Emit& e, const TileProduct& t) {
           const auto x = halves(e.b.CreateVectorSplat(16, pair));
           for (int64_t v = 0; v < vectors; ++v) {
             llvm::Value* place = at(e, panels, v / 2 * t.b_stride + k * 2 * kRowBytes + v % 2 * kRowBytes);
-            if (t.ahead > 0) prefetch(e, at(e, place, t.ahead));
+            if (t.lines > 0) prefetch(e, at(e, place, t.ahead));
             const auto y = halves(e.b.CreateAlignedLoad(words, place, llvm::Align(2)));
             auto& p = parts[static_cast<size_t>(v)];
             for (size_t which : {0, 1}) p[which] = fma(x[which], y[which], p[which]);
@@ -350,12 +352,13 @@ llvm::Value* emit_tile_product(Emit& e, const Call& n) {
                       .b_stride = constant_of(n, 5) * (is_float ? 2 : 1),
                       .columns = constant_of(n, 7),
                       .depth_bytes = constant_of(n, 8) * a.bytes(),
-                      .ahead = constant_of(n, 9),
+                      .ahead = convert(e, value_of(e, n.args[9]), n.args[9]->dtype, i64),
                       .from_zero = constant_of(n, 10) != 0,
                       .count = constant_of(n, 11),
                       .acc_step = constant_of(n, 12) * 4,
                       .a_step = constant_of(n, 13) * a.bytes(),
                       .b_step = constant_of(n, 14) * (is_float ? 2 : 1),
+                      .lines = constant_of(n, 15),
                       .product = is_float ? llvm::Intrinsic::x86_tdpbf16ps : products[a == i8][b == i8]};
   if (!n.args[6]->dtype.is_integer()) refuse(text("of ", n.args[6]->dtype, " rows"), "an integer");
   const auto rows = as_int(n.args[6]);

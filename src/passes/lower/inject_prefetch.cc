@@ -12,7 +12,6 @@ using namespace tir;
 namespace {
 
 constexpr const char* kKey = "software_prefetch";
-constexpr int64_t kLineBytes = 64;
 /// Lines that one iteration may ask for: more than a CPU can have under way gains nothing.
 constexpr int64_t kMaxLines = 32;
 

@@ -41,12 +41,18 @@ int64_t option(const LowerOptions& options, const std::string& name, int64_t oth
 /// The options that passes know.
 std::span<const std::string_view> option_names();
 
+/// Of a cache line.
+inline constexpr int64_t kLineBytes = 64;
+
 /// Annotation of a loop over products of bfloat16: the order in which two of them are summed does not matter.
 inline constexpr const char* kSumsPairs = "sums_pairs";
 
 /// Annotation of a loop over k around the rows and columns of a product: all of it is one T.tile_product. The value: bytes of the
 /// right operand that are asked for in advance.
 inline constexpr const char* kOnTiles = "on_tiles";
+/// Annotation of a loop over rows around a T.tile_product, [bytes, lines]: with each 2048 bytes of the right operand an iteration asks for so
+/// many cache lines of what lies so many bytes behind it, the next iteration for those after them.
+inline constexpr const char* kAsksAhead = "asks_ahead";
 
 struct LowerPass {
   std::string_view name;  ///< as TVM names it, where TVM has it

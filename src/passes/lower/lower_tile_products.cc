@@ -18,9 +18,10 @@ using namespace tir;
 
 namespace {
 
-constexpr int64_t kWidth = 32;                 // columns of a panel
-constexpr int64_t kMostRows = 32;              // of one T.tile_product
-constexpr size_t kFromZero = 10, kCount = 11;  // among its arguments
+constexpr int64_t kWidth = 32;                                          // columns of a panel
+constexpr int64_t kMostRows = 32;                                       // of one T.tile_product
+constexpr size_t kAhead = 9, kFromZero = 10, kCount = 11, kLines = 15;  // among its arguments
+constexpr int64_t kStepLines = 32;                                      // cache lines of a panel, for 64 bytes of k
 
 /// Where an operand's elements lie: buffer[base + the coefficient of each loop * its variable].
 struct Operand {
@@ -206,6 +207,7 @@ class TileProduct {
                    number(b_->steps[*batch_] * b_scale_)});
     else
       args.insert(args.end(), {number(1), number(0), number(0), number(0)});
+    args.push_back(number(ahead > 0 ? kStepLines : 0));
     Stmt out = make<Evaluate>(call_builtin("tir.tile_product", std::move(args)));
     // A tile that begins behind the last row has no place in A.
     if (!as_int(rows_)) out = make<IfThenElse>(lt(number(0), rows_), out, Stmt());
@@ -319,8 +321,33 @@ Stmt from_zero(const Seq& n) {
 
 }  // namespace
 
+/// The products of a loop over rows, each of which asks for its share of what lies behind.
+Stmt asking_ahead(const For& loop) {
+  const Array* request = loop.annotations.at(kAsksAhead).as<Array>();
+  const auto number = [&](size_t i) -> int64_t {
+    const IntImm* n = request && request->items.size() == 2 ? request->items[i].as<IntImm>() : nullptr;
+    if (n && n->value > 0) return n->value;
+    fail({.what = text("loop ", loop.var->name, " has a malformed ", kAsksAhead),
+          .needs = "[bytes, cache lines of each iteration], both at least 1",
+          .hint = text("annotate(loop, \"", kAsksAhead, "\", [16384, 4])"),
+          .at = {{ref(loop), kAsksAhead}}});
+  };
+  const int64_t bytes = number(0), lines = number(1);
+  const Expr ahead = int_imm(bytes, i64) + cast_to(i64, loop.var) * int_imm(lines * kLineBytes, i64);
+  Stmt body = transform(loop.body, [&](const Call& n) -> Expr {
+    if (n.op != "tir.tile_product") return ref(n);
+    std::vector<Expr> args = n.args;
+    args[kAhead] = ahead, args[kLines] = int_imm(lines, i64);
+    return call_builtin(n.op, std::move(args));
+  });
+  Attrs others = loop.annotations;
+  others.erase(kAsksAhead);
+  return with(with(loop, &For::body, body), &For::annotations, others);
+}
+
 PrimFuncRef lower_tile_products(const PrimFuncRef& func, const LowerOptions&) {
   Stmt body = transform(func->body, [&](const For& loop) -> Stmt {
+    if (loop.annotations.count(kAsksAhead) > 0) return asking_ahead(loop);
     const auto ahead = int_attr(loop.annotations, kOnTiles);
     if (!ahead) return ref(loop);
     std::optional<Loops> loops = loops_of(loop);
