@@ -145,8 +145,8 @@ constexpr Builtin kTable[] = {
     /// acc. What AMX's tdpb*d and tdpbf16ps compute, which take denormals for 0; one row alone, summed in vectors, keeps them.
     /// Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, TDPBF16PS.
     fixed("tir.tile_product", "tile_product", i32, 16, 16),
-    /// Whether the function is compiled for a CPU level with matrix tiles; false where it is interpreted. What asks for it is compiled for
-    /// each level with the statements that it chooses there.
+    /// Whether the function is compiled for a CPU level with matrix tiles; false where it is interpreted. An `if` whose whole condition it
+    /// is has code for the chosen statement alone, so that the other one may be of things that the level lacks.
     fixed("tir.has_matrix_tiles", "has_matrix_tiles", boolean, 0, 0, Effect::pure),
     /// lookup16(index, w0, w1, w2, w3): byte `index` (its lower four bits) of the words, which are constants, lowest first. uint8. What
     /// SSSE3's pshufb and Arm's tbl compute.

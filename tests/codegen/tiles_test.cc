@@ -178,6 +178,11 @@ TEST(Tiles, AreRefusedWithWords) {
             std::string::npos);
   EXPECT_NE(refusal({.a = "int8", .b = "int8", .rows = 33}, "amx").find("tile_product of 33 rows"), std::string::npos);
   EXPECT_NE(refusal({.a = "int8", .b = "int8", .products = 0}, "amx").find("and a product"), std::string::npos);
+  Case lines{.a = "int8", .b = "int8"};
+  lines.lines = 33;
+  EXPECT_NE(refusal(lines, "amx").find("tile_product that asks for 33 lines"), std::string::npos);
+  EXPECT_NE(refusal({.a = "int8", .b = "int8", .depth = int64_t{1} << 31}, "amx").find("less than 2147483648"),
+            std::string::npos);
   EXPECT_NE(refusal({.a = "int8", .b = "bfloat16"}, "amx").find("tile_product of int32, int8 and bfloat16"),
             std::string::npos);
 }

@@ -47,6 +47,8 @@ llvm::Value* tile(Emit& e, size_t number) { return e.b.getInt8(static_cast<uint8
 constexpr size_t kSums = 0, kLeft = 4, kRight = 6, kTiles = 8;
 constexpr size_t kTileColumns = 2;
 constexpr int64_t kMostUnrolled = 8;  // products of one step, written out
+// What a call may ask for: its panels and lines are written out, and its numbers become bytes.
+constexpr int64_t kMostColumns = 1024, kMostLines = 32, kMostNumber = int64_t{1} << 31;
 
 void load_tile(Emit& e, size_t number, llvm::Value* from, int64_t stride) {
   e.b.CreateIntrinsic(llvm::Intrinsic::x86_tileloadd64, {}, {tile(e, number), from, i64_of(e, stride)});
@@ -329,7 +331,8 @@ DType operand_dtype(const Call& n, size_t i) {
 
 int64_t constant_of(const Call& n, size_t i) {
   const auto v = as_int(n.args[i]);
-  if (!v || *v < 0) refuse(text("with ", n.args[i]), "strides, columns and depth that are constants");
+  if (!v || *v < 0 || *v >= kMostNumber)
+    refuse(text("with ", n.args[i]), text("strides, columns and depth that are constants, less than ", kMostNumber));
   return *v;
 }
 
@@ -363,9 +366,15 @@ llvm::Value* emit_tile_product(Emit& e, const Call& n) {
   if (!n.args[6]->dtype.is_integer()) refuse(text("of ", n.args[6]->dtype, " rows"), "an integer");
   const auto rows = as_int(n.args[6]);
   if (rows && *rows > 2 * kRows) refuse(text("of ", *rows, " rows"), "at most 32 at once");
-  if (t.columns % kPanel != 0 || t.depth_bytes == 0 || t.count == 0 || t.depth_bytes % (is_float ? kRowBytes : 4) != 0)
+  if (!n.args[9]->dtype.is_integer() || t.lines > kMostLines)
+    refuse(text("that asks for ", t.lines, " lines ", n.args[9], " bytes ahead"),
+           text("at most ", kMostLines, " lines, and an integer"));
+  if (t.columns == 0 || t.columns > kMostColumns || t.columns % kPanel != 0 || t.depth_bytes == 0 || t.count == 0 ||
+      t.depth_bytes % (is_float ? kRowBytes : 4) != 0)
     refuse(text("of ", t.columns, " columns over ", n.args[8]),
-           "panels of 32 columns, a multiple of 32 bfloat16 or of 4 bytes, and a product");
+           text("panels of 32 columns, at most ",
+                kMostColumns,
+                ", a multiple of 32 bfloat16 or of 4 bytes, and a product"));
   if (is_float && is_one(n.args[6])) {
     each_product(e, t, [&](const TileProduct& one) { emit_one_row(e, one); });
   } else {

@@ -101,18 +101,35 @@ static std::optional<Correction> correction_of(const Block& block) {
   return found.front();
 }
 
+/// Whether each read of a buffer is cast at once, and one statement alone stores to it.
+static bool is_read_by_casts(const Stmt& body, const Buffer& buffer) {
+  int reads = 0, casts = 0, stores = 0;
+  walk(
+      body,
+      [&](const BufferLoad& n) { reads += n.buffer.get() == &buffer; },
+      [&](const Cast& n) {
+        const BufferLoad* load = n.value.as<BufferLoad>();
+        casts += load && load->buffer.get() == &buffer;
+      },
+      [&](const BufferStore& n) { stores += n.buffer.get() == &buffer; });
+  return reads == casts && stores == 1;
+}
+
 /// Subtracts a constant where integers are made instead of where sums of their products are used:
 ///   B[..] = b        P[..] += int32(A[..]) * int32(B[..])    .. P[..] - c * S[..] ..
 ///   => B[..] = int8(b) - int8(c), of int8                     .. P[..] ..
 /// The user answers for S, the sum of the A that P goes over, and for b - c, which has room in 8 bits.
 static void do_unsafe_subtract_early(Schedule& s, BlockHandle block, BlockHandle consumer) {
   const BufferStore* made = s.get(block).body.as<BufferStore>();
-  if (!made || made->buffer->dtype != u8 || !is_allocated(s, made->buffer))
-    s.fail(block_refusal(s,
-                         s.site(block),
-                         "makes no bytes",
-                         "a block that stores to a buffer of uint8 which the function allocates",
-                         "name the block that makes the codes"));
+  if (!made || made->buffer->dtype != u8 || !is_allocated(s, made->buffer) || made->value->dtype.lanes != 1 ||
+      !is_read_by_casts(s.func()->body, *made->buffer))
+    s.fail(block_refusal(
+        s,
+        s.site(block),
+        "makes no bytes whose type may change",
+        "a block that stores single uint8 to a buffer which the function allocates, nobody else stores to and all "
+        "others read in a cast",
+        "name the block that makes the codes"));
   const std::optional<Correction> correction = correction_of(s.get(consumer));
   if (!correction)
     s.fail(block_refusal(s,
@@ -120,6 +137,14 @@ static void do_unsafe_subtract_early(Schedule& s, BlockHandle block, BlockHandle
                          "subtracts no product of a constant and an element",
                          "P[..] - c * S[..] of int32, once",
                          "name the block that uses the sums"));
+  constexpr int64_t kLeastZero = -127, kMostZero = 255;  // that leave room in int8 for some byte
+  if (correction->zero < kLeastZero || correction->zero > kMostZero)
+    s.fail(
+        block_refusal(s,
+                      s.site(consumer),
+                      text("subtracts ", correction->zero, " times the sums"),
+                      text("a constant from ", kLeastZero, " to ", kMostZero, ": no byte less another one fits int8"),
+                      "leave the sums as they are"));
   const BufferRef old = made->buffer;
   const BufferRef fresh =
       with(with(old, &Buffer::dtype, i8), &Buffer::data, make_pointer(old->data->name, i8, old->data->scope));
