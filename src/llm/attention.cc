@@ -51,17 +51,7 @@ for p in range({FROM}, last{S} // {16B} + 1):
         for b in range(1, pages{S}):
             for j in T.vectorized(16):
                 top{S}[j] = T.max(top{S}[j], scores{S}[r, b, j])
-        for j in T.vectorized(8):
-            top{S}[j] = T.max(top{S}[j], top{S}[j + 8])
-        for j in T.vectorized(4):
-            top{S}[j] = T.max(top{S}[j], top{S}[j + 4])
-        for j in T.vectorized(2):
-            top{S}[j] = T.max(top{S}[j], top{S}[j + 2])
-        peak{S}[r] = T.max(T.max(top{S}[0], top{S}[1]), running{S}[r])
-    for r in T.vectorized({R}):
-        scale{S}[r] = T.exp(running{S}[r] - peak{S}[r])
-    for r in T.vectorized({R}):
-        running{S}[r] = peak{S}[r]
+{PEAKS}
     for r in range({R}):
         for j in T.vectorized(16):
             total{S}[r, j] = total{S}[r, j] * scale{S}[r]
@@ -88,14 +78,7 @@ for p in range({FROM}, last{S} // {16B} + 1):
             for d in T.vectorized({DC}):
                 acc{S}[y * {VR} + r, z * {DC} + d] = {PART}
 for r in range({R}):
-    for j in T.vectorized(8):
-        total{S}[r, j] = total{S}[r, j] + total{S}[r, j + 8]
-    for j in T.vectorized(4):
-        total{S}[r, j] = total{S}[r, j] + total{S}[r, j + 4]
-    for j in T.vectorized(2):
-        total{S}[r, j] = total{S}[r, j] + total{S}[r, j + 2]
-    for d in T.vectorized({D}):
-        o[{TOKEN}, {HEAD}, d] = acc{S}[r, d] * (T.float32(1) / (total{S}[r, 0] + total{S}[r, 1]))
+{STORE}
 )";
 
 // What one step adds: a product to a score, a weighted element to a value; and the same of two.

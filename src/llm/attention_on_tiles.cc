@@ -49,17 +49,7 @@ for p in range({FROM}, last{S} // {16B} + 1):
         for b in T.unroll({B} - 1):
             for j in T.vectorized(16):
                 top{S}[j] = T.max(top{S}[j], scores{S}[r, b + 1, j])
-        for j in T.vectorized(8):
-            top{S}[j] = T.max(top{S}[j], top{S}[j + 8])
-        for j in T.vectorized(4):
-            top{S}[j] = T.max(top{S}[j], top{S}[j + 4])
-        for j in T.vectorized(2):
-            top{S}[j] = T.max(top{S}[j], top{S}[j + 2])
-        peak{S}[r] = T.max(T.max(top{S}[0], top{S}[1]), running{S}[r])
-    for r in T.vectorized({R}):
-        scale{S}[r] = T.exp(running{S}[r] - peak{S}[r])
-    for r in T.vectorized({R}):
-        running{S}[r] = peak{S}[r]
+{PEAKS}
     for r in range(many):
         for j in T.vectorized(16):
             total{S}[r, j] = total{S}[r, j] * scale{S}[r]
@@ -74,7 +64,7 @@ for p in range({FROM}, last{S} // {16B} + 1):
             acc{S}[r, d] = acc{S}[r, d] * scale{S}[r]
     T.evaluate(T.tile_product(T.address_of(acc{S}[0, 0]), {DP}, T.address_of(weights{S}[0, 0, 0]), {16B}, T.address_of(values{S}[0, 0, 0, 0]), {16B} * 32, many, {DP}, {16B}, 0, 0, 1, 0, 0, 0, 0))
 for r in range(many):
-    {STORE}
+{STORE}
 )";
 
 constexpr const char* kFillRow = R"(for d in T.vectorized({FILL}):
@@ -138,17 +128,7 @@ for p in range({FROM}, last{S} // {16B} + 1):
         for b in range(1, parts * {KB}):
             for j in T.vectorized(16):
                 top{S}[j] = T.max(top{S}[j], scores{S}[r, b, j])
-        for j in T.vectorized(8):
-            top{S}[j] = T.max(top{S}[j], top{S}[j + 8])
-        for j in T.vectorized(4):
-            top{S}[j] = T.max(top{S}[j], top{S}[j + 4])
-        for j in T.vectorized(2):
-            top{S}[j] = T.max(top{S}[j], top{S}[j + 2])
-        peak{S}[r] = T.max(T.max(top{S}[0], top{S}[1]), running{S}[r])
-    for r in T.vectorized({R}):
-        scale{S}[r] = T.exp(running{S}[r] - peak{S}[r])
-    for r in T.vectorized({R}):
-        running{S}[r] = peak{S}[r]
+{PEAKS}
     for r in range({R}):
         for j in T.vectorized(16):
             total{S}[r, j] = total{S}[r, j] * scale{S}[r]
@@ -184,17 +164,8 @@ for p in range({FROM}, last{S} // {16B} + 1):
             for d in T.vectorized({DC}):
                 acc{S}[r, z * {DC} + d] = part{S}[r, d]
 for r in range({R}):
-    {STORE}
+{STORE}
 )";
-
-constexpr const char* kStore = R"(for j in T.vectorized(8):
-        total{S}[r, j] = total{S}[r, j] + total{S}[r, j + 8]
-    for j in T.vectorized(4):
-        total{S}[r, j] = total{S}[r, j] + total{S}[r, j + 4]
-    for j in T.vectorized(2):
-        total{S}[r, j] = total{S}[r, j] + total{S}[r, j + 2]
-    for d in T.vectorized({D}):
-        o[{TOKEN}, {HEAD}, d] = acc{S}[r, d] * (T.float32(1) / (total{S}[r, 0] + total{S}[r, 1])))";
 
 // A bfloat16 is the upper half of its float32.
 constexpr const char* kEven =
@@ -279,7 +250,6 @@ std::string attention_on_tiles(const AttentionShape& shape) {
   const Holes texts = {{"FILL_ROW", fills ? kFillRow : ""},
                        {"FILL_PANELS", fills ? kFillPanels : ""},
                        {"ODD_COLUMNS", fills ? kOddColumns : ""},
-                       {"STORE", kStore},
                        {"EVEN_KEY", filled(kEven, {{"PAIR", kPairOfKeys}})},
                        {"ODD_KEY", filled(kOdd, {{"PAIR", kPairOfKeys}})},
                        {"EVEN_VALUE", filled(kEven, {{"PAIR", kPairOfValues}})},

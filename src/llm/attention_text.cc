@@ -47,6 +47,29 @@ constexpr ExtraParam kSinks = {"sinks_handle: T.handle, ",
 )",
                                ", sinks[0:{H}]"};
 
+// From the largest scores of each lane to the row's, for each row; then what the new peak makes of all that was added up before.
+constexpr const char* kPeaks = R"(        for j in T.vectorized(8):
+            top{S}[j] = T.max(top{S}[j], top{S}[j + 8])
+        for j in T.vectorized(4):
+            top{S}[j] = T.max(top{S}[j], top{S}[j + 4])
+        for j in T.vectorized(2):
+            top{S}[j] = T.max(top{S}[j], top{S}[j + 2])
+        peak{S}[r] = T.max(T.max(top{S}[0], top{S}[1]), running{S}[r])
+    for r in T.vectorized({R}):
+        scale{S}[r] = T.exp(running{S}[r] - peak{S}[r])
+    for r in T.vectorized({R}):
+        running{S}[r] = peak{S}[r])";
+
+// A row's weighted values over the sum of its weights.
+constexpr const char* kStore = R"(    for j in T.vectorized(8):
+        total{S}[r, j] = total{S}[r, j] + total{S}[r, j + 8]
+    for j in T.vectorized(4):
+        total{S}[r, j] = total{S}[r, j] + total{S}[r, j + 4]
+    for j in T.vectorized(2):
+        total{S}[r, j] = total{S}[r, j] + total{S}[r, j + 2]
+    for d in T.vectorized({D}):
+        o[{TOKEN}, {HEAD}, d] = acc{S}[r, d] * (T.float32(1) / (total{S}[r, 0] + total{S}[r, 1])))";
+
 }  // namespace
 
 void check_shape(const AttentionShape& s) {
@@ -94,7 +117,9 @@ Holes row_holes(const AttentionShape& shape, const QueryRows& r, const std::stri
   } else if (r.rows > 1) {
     head = share % r.rows == 0 ? "(vh + r)" : text("(vh + T.min(r, T.int64(", share - 1, ") - vh % T.int64({SHARE})))");
   }
-  return {{"FIRST_PEAK", shape.sinks ? "sinks[{HEAD}]" : "T.float32(-1e30)"},
+  return {{"PEAKS", kPeaks},
+          {"STORE", kStore},
+          {"FIRST_PEAK", shape.sinks ? "sinks[{HEAD}]" : "T.float32(-1e30)"},
           {"FIRST_WEIGHT", shape.sinks ? "total{S}[r, 0] = T.float32(1)" : ""},
           {"SCORE", score},
           {"SEEN", seen},

@@ -43,6 +43,7 @@ constexpr int64_t kPagesOfBlock = 4;  ///< {B}: pages between two corrections of
 ///                                block for a later row, its weights are wiped out by the first block with a position that is seen:
 ///                                each row sees its own
 ///   {FIRST_PEAK}, {FIRST_WEIGHT} the largest score before all positions, and a statement with its weight
+///   {PEAKS}, {STORE}             the end of a block's search for the largest scores; a row's result
 ///   {S}, {R}, {B}, {16B}         see above; 16 B positions
 Holes row_holes(const AttentionShape& shape, const QueryRows& rows, const std::string& at, std::string score);
 
