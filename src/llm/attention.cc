@@ -1,7 +1,5 @@
 #include "llm/attention.h"
 
-#include <algorithm>
-
 #include "base/text.h"
 #include "llm/attention_text.h"
 

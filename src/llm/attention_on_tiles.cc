@@ -1,8 +1,6 @@
 // Attention in pairs on matrix tiles: 32 tokens of a head pass over a block of four pages with two T.tile_product, one for the scores and
 // one for the values, and the softmax between them runs in vectors. The block's pages, which lie anywhere, are copied into panels first.
 // Few tokens are summed in the same order in vectors, so that a row has the same bits in a tile and alone.
-#include <algorithm>
-
 #include "base/text.h"
 #include "llm/attention_text.h"
 

@@ -31,7 +31,7 @@ struct QueryRows {
   std::string first;          ///< the token of row 0
   bool of_one_token = false;  ///< rows are heads
   int64_t rows = 1;           ///< {R}; those beyond the last token, or the last head that shares the keys, repeat it
-  std::string many = {};      ///< how many tokens there are at most, where none is repeated
+  std::string many = {};  ///< what the number of tokens is called, where it varies and none is repeated; empty: `rows`
 };
 
 constexpr int64_t kPagesOfBlock = 4;  ///< {B}: pages between two corrections of the running maximum

@@ -4,11 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include <list>
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "base/float16.h"
 #include "passes/lower/lower.h"

@@ -67,8 +67,8 @@ Lane exp_in_range(Lane x, int halvings) {
   return scale(exp_reduced(r), halvings ? Rounded{n.value - double(halvings), iadd(n.integer, -halvings)} : n);
 }
 
-/// Beyond the bounds the result is 0 or infinity. A zero is not what scaling ends in: Intel's cores take over a hundred cycles for a result
-/// below the smallest normal number, and softmax has one for each position that a mask hides.
+/// Beyond the bounds the result is 0 or infinity. Where it is 0, another number is scaled and 0 put in its place: Intel's cores take over a
+/// hundred cycles to scale to below the smallest normal number, and softmax asks for a 0 for each position that a mask hides.
 Lane exp_of(Lane x) {
   if (x.is_f64()) return exp_f64(x);
   const Lane is_zero = x < -104.0, not_zero = select(is_zero, 0.0, x);

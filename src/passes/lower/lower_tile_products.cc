@@ -319,8 +319,6 @@ Stmt from_zero(const Seq& n) {
   return seq(std::move(out));
 }
 
-}  // namespace
-
 /// The products of a loop over rows, each of which asks for its share of what lies behind.
 Stmt asking_ahead(const For& loop) {
   const Array* request = loop.annotations.at(kAsksAhead).as<Array>();
@@ -344,6 +342,8 @@ Stmt asking_ahead(const For& loop) {
   others.erase(kAsksAhead);
   return with(with(loop, &For::body, body), &For::annotations, others);
 }
+
+}  // namespace
 
 PrimFuncRef lower_tile_products(const PrimFuncRef& func, const LowerOptions&) {
   Stmt body = transform(func->body, [&](const For& loop) -> Stmt {
