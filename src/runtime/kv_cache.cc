@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/float16.h"
+#include "runtime/memory.h"
 
 namespace sator::runtime {
 
@@ -175,16 +176,32 @@ Ref<PagedKVCache> PagedKVCache::create(VirtualMachine& vm, const KVCacheConfig& 
         refuse(text("another attention of layer ", layer), text("a layer below ", config.num_layers));
     cache->assign(vm, other);
   }
-  for (Layer& layer : cache->layers_) {
-    const int64_t pages = cache->pools_[layer.pool].num_pages;
-    const int64_t heads = config.num_kv_heads, dim = config.head_dim;
-    const bool pairs = config.in_pairs;
-    layer.k_pages =
-        Tensor::empty(pairs ? Dims{pages, heads, dim / 2, kPage, 2} : Dims{pages, heads, dim, kPage}, config.dtype);
-    layer.v_pages =
-        Tensor::empty(pairs ? Dims{pages, heads, kPage / 2, dim, 2} : Dims{pages, heads, kPage, dim}, config.dtype);
-  }
+  cache->allocate_pages();
   return cache;
+}
+
+// The pages of all layers lie in one storage: those of a layer alone are often too few for the system's huge pages.
+void PagedKVCache::allocate_pages() {
+  constexpr int64_t kMost = int64_t{1} << 62;
+  const int64_t heads = config_.num_kv_heads, dim = config_.head_dim;
+  auto for_each_tensor = [&](auto&& visit) {
+    for (Layer& layer : layers_) {
+      const int64_t pages = pools_[layer.pool].num_pages;
+      visit(layer.k_pages, config_.in_pairs ? Dims{pages, heads, dim / 2, kPage, 2} : Dims{pages, heads, dim, kPage});
+      visit(layer.v_pages, config_.in_pairs ? Dims{pages, heads, kPage / 2, dim, 2} : Dims{pages, heads, kPage, dim});
+    }
+  };
+  auto bytes_of = [&](const Dims& shape) {
+    const int64_t bytes = std::min(Tensor::bytes_of(shape, config_.dtype).value_or(kMost), kMost);
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  int64_t total = 0, offset = 0;
+  for_each_tensor([&](Value&, const Dims& shape) { total = std::min(total + bytes_of(shape), kMost); });
+  const Ref<Storage> storage = Storage::allocate(total);
+  for_each_tensor([&](Value& tensor, const Dims& shape) {
+    tensor = Tensor::view(storage, offset, shape, config_.dtype);
+    offset += bytes_of(shape);
+  });
 }
 
 void PagedKVCache::assign(const VirtualMachine& vm, const OtherLayers& to) {

@@ -185,6 +185,7 @@ class PagedKVCache final : public KVState {
 
  private:
   explicit PagedKVCache(const KVCacheConfig& config);
+  void allocate_pages();
   void assign(const VirtualMachine& vm, const OtherLayers& to);  // to all layers where it names none
   void require_no_step(const char* what) const;
   void require_step(const char* what) const;
