@@ -12,7 +12,8 @@ namespace {
 //   softmax carried along: the largest score of each row, the sum of its weights (lane by lane), the weighted values
 //   values  {VR} rows x {DC} elements at a time, sums in registers
 // A position after its query's own scores -1e30 and weighs nothing, as do the pages that fill up the last block.
-// Holes beside the shape's and the rows' (row_holes): {QUERY} is element d of row r, {ROUND} rounds the weights of the values.
+// Holes beside the shape's and the rows' (row_holes): {QUERY} is element d of row r, {ROUND} rounds the weights of the values; {VALUE_LINES}
+// and {KEY_LINES} are asked for in advance (Asking), none where rows are many.
 constexpr const char* kRows = R"(
 last{S}: T.int32 = positions[{LAST}]
 table{S}: T.int32 = page_indptr[token_seq[{LAST}]]
@@ -33,6 +34,9 @@ for p in range({FROM}, last{S} // {16B} + 1):
                 for j in T.vectorized(16):
                     sum{S}[e, y, x, j] = T.float32(0)
             for d in range({DK} // {KS}):
+                for x in T.unroll({KB}):
+                    for l in T.unroll({VALUE_LINES}):
+                        {ASK_FOR_VALUES}
                 for e in T.unroll({KS}):
                     for y in T.unroll({SR}):
                         for x in T.unroll({KB}):
@@ -69,6 +73,8 @@ for p in range({FROM}, last{S} // {16B} + 1):
         for b in range(pages{S}):
             for j in range({JV} // {VS}):
                 for e in T.unroll({VS}):
+                    for l in T.unroll({KEY_LINES}):
+                        {ASK_FOR_KEYS}
                     for r in T.unroll({VR}):
                         for d in T.vectorized({DC}):
                             part{S}[e, r, d] = {ADD_VALUE}
@@ -105,6 +111,9 @@ constexpr const char* kWeightsOfPairs = R"(
 constexpr const char* kPageOfScores =
     "page_table[table{S} + T.min(p * {B} + b * {KB} + x, last{S} // 16)], vh // T.int64({SHARE})";
 constexpr const char* kPageOfValues = "page_table[table{S} + p * {B} + b], vh // T.int64({SHARE})";
+
+constexpr const char* kPageOfNextKeys =
+    "page_table[table{S} + T.min((p + 1) * {B} + b, last{S} // 16)], vh // T.int64({SHARE})";
 
 constexpr const char* kRowBuffers = R"(
 rows{S} = T.alloc_buffer(({R}, {D}), "{ROW_T}", scope="local")
@@ -189,25 +198,29 @@ struct Rows : QueryRows {
 
 std::string rows_text(const char* source, const Rows& r, const AttentionShape& shape) {
   auto num = [](int64_t v) { return text(v); };
+  const Asking ask(shape);
   std::string sum = text("sum", r.suffix, "[0, y, x, j]"), part = text("part", r.suffix, "[0, r, d]");
   if (r.score_sums == 2) sum += text(" + sum", r.suffix, "[1, y, x, j]");
   if (r.value_sums == 2) part += text(" + part", r.suffix, "[1, r, d]");
   if (shape.in_pairs()) sum = text("(", sum, ") * sm_scale");
-  const Holes texts = {{"QUERY",
-                        shape.in_pairs() ? kQueryOfPairs
-                        : shape.narrow   ? kNarrowQuery
-                                         : kQuery},
-                       {"ROUND",
-                        shape.in_pairs() ? kWeightsOfPairs
-                        : shape.narrow   ? kNarrowWeights
-                                         : ""},
-                       {"ADD_SCORE", shape.in_pairs() ? kAddScoreOfPairs : kAddScore},
-                       {"ADD_VALUE", shape.in_pairs() ? kAddValueOfPairs : kAddValue},
-                       {"ROW_T", shape.in_pairs() ? "{T}" : "float32"},
-                       {"WEIGHT_BUFFER", shape.in_pairs() ? kWeightBuffer : ""},
-                       {"K_PAGE_OF_STEP", kPageOfScores},
-                       {"V_PAGE_OF_STEP", kPageOfValues},
-                       {"PART", part}};
+  const Holes texts = {
+      {"QUERY",
+       shape.in_pairs() ? kQueryOfPairs
+       : shape.narrow   ? kNarrowQuery
+                        : kQuery},
+      {"ROUND",
+       shape.in_pairs() ? kWeightsOfPairs
+       : shape.narrow   ? kNarrowWeights
+                        : ""},
+      {"ADD_SCORE", shape.in_pairs() ? kAddScoreOfPairs : kAddScore},
+      {"ADD_VALUE", shape.in_pairs() ? kAddValueOfPairs : kAddValue},
+      {"ROW_T", shape.in_pairs() ? "{T}" : "float32"},
+      {"WEIGHT_BUFFER", shape.in_pairs() ? kWeightBuffer : ""},
+      {"K_PAGE_OF_STEP", kPageOfScores},
+      {"V_PAGE_OF_STEP", kPageOfValues},
+      {"ASK_FOR_VALUES", ask.statement("v_pages", kPageOfScores, "d * {KS} * 16 + l * {LINE}")},
+      {"ASK_FOR_KEYS", ask.statement("k_pages", kPageOfNextKeys, "(z * {JV} + j * {VS} + e) * {DC} + l * {LINE}")},
+      {"PART", part}};
   const Holes numbers = {{"DK", num(shape.in_pairs() ? shape.head_dim / 2 : shape.head_dim)},
                          {"JV", num(shape.in_pairs() ? 8 : 16)},
                          {"SR", num(r.score_rows)},
@@ -215,7 +228,10 @@ std::string rows_text(const char* source, const Rows& r, const AttentionShape& s
                          {"KS", num(r.score_sums)},
                          {"VR", num(r.value_rows)},
                          {"VS", num(r.value_sums)},
-                         {"DC", num(r.value_columns)}};
+                         {"DC", num(r.value_columns)},
+                         {"VALUE_LINES", num(r.of_one_token ? ask.lines(r.score_sums * 16) : 0)},
+                         {"KEY_LINES", num(r.of_one_token ? ask.lines(r.value_columns) : 0)},
+                         {"LINE", num(ask.units_of_line)}};
   const Holes of_row = row_holes(shape, r, "(p * {B} + b * {KB} + x) * 16 + j", sum);
   return filled(filled(filled(source, texts), of_row), numbers);
 }

@@ -106,6 +106,8 @@ for p in range({FROM}, last{S} // {16B} + 1):
                     for j in T.vectorized(16):
                         odd{S}[y, x, j] = T.float32(0)
             for d in range(T.min(16, {D2} - w * 16)):
+                for x in T.unroll({KB}):
+                    {ASK_FOR_VALUES}
                 for y in T.unroll({R}):
                     for x in T.unroll({KB}):
                         for j in T.vectorized(16):
@@ -150,6 +152,8 @@ for p in range({FROM}, last{S} // {16B} + 1):
             for x in range(2):
                 page: T.int32 = page_table[table{S} + T.min(p * {B} + w * 2 + x, last{S} // 16)]
                 for j in range(8):
+                    for l in T.unroll({KEY_LINES}):
+                        {ASK_FOR_KEYS}
                     for r in T.unroll({R}):
                         for d in T.vectorized({DC}):
                             even_value{S}[r, d] = even_value{S}[r, d] + scores{S}[r, w * 2 + x, j * 2] * {EVEN_VALUE}
@@ -170,9 +174,10 @@ constexpr const char* kEven =
     "T.reinterpret(\"float32\", T.shift_left(T.reinterpret(\"uint32\", {PAIR}), T.uint32(16)))";
 constexpr const char* kOdd =
     "T.reinterpret(\"float32\", T.bitwise_and(T.reinterpret(\"uint32\", {PAIR}), T.uint32(0xffff0000)))";
-constexpr const char* kPairOfKeys =
-    "k_pages[page_table[table{S} + T.min(p * {B} + b * {KB} + x, last{S} // 16)], {GROUP}, w * 16 + d, j, T.ramp(0, 1, "
-    "2)]";
+constexpr const char* kPageOfKeys = "page_table[table{S} + T.min(p * {B} + b * {KB} + x, last{S} // 16)], {GROUP}";
+constexpr const char* kPairOfKeys = "k_pages[{PAGE_OF_KEYS}, w * 16 + d, j, T.ramp(0, 1, 2)]";
+constexpr const char* kPageOfNextKeys =
+    "page_table[table{S} + T.min((p + 1) * {B} + w * 2 + x, last{S} // 16)], {GROUP}";
 constexpr const char* kPairOfValues = "v_pages[page, {GROUP}, j, z * {DC} + d, T.ramp(0, 1, 2)]";
 
 constexpr const char* kBuffers = R"(
@@ -242,6 +247,7 @@ std::string attention_on_tiles(const AttentionShape& shape) {
   const QueryRows tile{.suffix = "_n", .first = "(t + s)", .rows = kTileRows, .many = "many"};
   const QueryRows token{.suffix = "_1", .first = "(t + s + u)", .of_one_token = true, .rows = heads};
   const bool fills = d < filled_up;
+  const Asking ask(shape);
   // Two heads and four pages, or four and two, keep both multipliers busy.
   const int64_t pages = heads > 2 ? kPagesOfBlock / 2 : kPagesOfBlock,
                 columns = largest_divisor(d, heads > 2 ? 32 : 64);
@@ -252,11 +258,16 @@ std::string attention_on_tiles(const AttentionShape& shape) {
                        {"ODD_KEY", filled(kOdd, {{"PAIR", kPairOfKeys}})},
                        {"EVEN_VALUE", filled(kEven, {{"PAIR", kPairOfValues}})},
                        {"ODD_VALUE", filled(kOdd, {{"PAIR", kPairOfValues}})},
+                       {"ASK_FOR_VALUES", ask.statement("v_pages", kPageOfKeys, "(w * 16 + d) * 16")},
+                       {"ASK_FOR_KEYS", ask.statement("k_pages", kPageOfNextKeys, "(z * 8 + j) * {DC} + l * {LINE}")},
+                       {"PAGE_OF_KEYS", kPageOfKeys},
                        {"GROUP", "vh // T.int64({SHARE})"}};
   const Holes numbers = {{"DP", text(filled_up)},
                          {"FILL", text(filled_up - d)},
                          {"ODD", text(d % 32)},
                          {"KB", text(pages)},
+                         {"KEY_LINES", text(ask.lines(columns))},
+                         {"LINE", text(ask.units_of_line)},
                          {"DC", text(columns)}};
   auto rows = [&](const char* source, const QueryRows& r, const char* at, const char* product) {
     const Holes of_row = row_holes(shape, r, at, text(product, " * sm_scale"));

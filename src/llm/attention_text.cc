@@ -133,6 +133,16 @@ Holes row_holes(const AttentionShape& shape, const QueryRows& r, const std::stri
           {"16B", text(kPagesOfBlock * 16)}};
 }
 
+Asking::Asking(const AttentionShape& shape)
+    : units_of_line(64 / (shape.cache_dtype.bytes() * (shape.in_pairs() ? 2 : 1))), in_pairs(shape.in_pairs()) {}
+
+std::string Asking::statement(const char* pages, const std::string& page, const std::string& at) const {
+  return text(
+      "T.evaluate(T.prefetch(T.address_of(", pages, "[", page, ", 0, ", at, in_pairs ? ", 0" : "", "]), 0, 3, 1))");
+}
+
+int64_t Asking::lines(int64_t units) const { return std::max<int64_t>(units / units_of_line, 1); }
+
 int64_t heads_together(const AttentionShape& shape) {
   constexpr int64_t kMost = 4;
   return std::min(kMost, shape.num_qo_heads / shape.num_kv_heads);

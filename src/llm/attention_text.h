@@ -47,6 +47,20 @@ constexpr int64_t kPagesOfBlock = 4;  ///< {B}: pages between two corrections of
 ///   {S}, {R}, {B}, {16B}         see above; 16 B positions
 Holes row_holes(const AttentionShape& shape, const QueryRows& rows, const std::string& at, std::string score);
 
+/// How a page is asked for before it is read. One token waits for memory, and the run of a head in a page is too short for the CPU's own
+/// prefetching: while it passes over a block's keys it asks for as much of the block's values, then for as much of the next block's keys.
+struct Asking {
+  explicit Asking(const AttentionShape& shape);
+  /// The statement that asks for the line with unit `at` of "k_pages" or "v_pages" at the indices `page`; units, elements or pairs of them,
+  /// are counted along the page past the ends of its rows.
+  std::string statement(const char* pages, const std::string& page, const std::string& at) const;
+  /// Lines of so many units, one at least.
+  int64_t lines(int64_t units) const;
+
+  int64_t units_of_line;
+  bool in_pairs;
+};
+
 /// Heads of one token that pass over the cache together.
 int64_t heads_together(const AttentionShape& shape);
 
