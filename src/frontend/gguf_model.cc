@@ -390,6 +390,8 @@ void describe_as_in_gguf(const GgufFile& file, ModelConfig& config) {
   TensorNames& names = config.names;
   config.norm.weight_offset = 0;
   names.transposed = names.qkv_by_group = false;
+  config.dtype_unknown = std::ranges::any_of(
+      file.tensors(), [](const GgufTensor& t) { return t.shape.size() > 1 && t.type->name != "F32"; });
   if (names.gate_up_by_unit) {
     names.gate_up_by_unit = false;
     const std::string gate = names.expert_in_layer + ".gate.*", up = names.expert_in_layer + ".up.*";

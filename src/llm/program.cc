@@ -297,8 +297,9 @@ DType cache_dtype_of(const ModelConfig& config, const Scheme& scheme, const Prog
   const bool exact = scheme.is_exact || (scheme.storage == f32 && !scheme.stored);
   if (options.cache_dtype) return *options.cache_dtype;
   if (scheme.factors) return *scheme.factors;
-  if (exact || config.dtype == f32) return f32;
-  return scheme.activation ? bf16 : config.dtype;
+  if (exact) return f32;
+  if (scheme.activation && (config.dtype != f32 || config.dtype_unknown)) return bf16;
+  return config.dtype;
 }
 
 Program build_program(const ModelConfig& whole, const Scheme& scheme, const ProgramOptions& options) {

@@ -40,18 +40,28 @@ INSTANTIATE_TEST_SUITE_P(Model, Gguf,
                            return name;
                          });
 
-// Products of codes by inputs of integers, of all types of codes: the script's logits are of single tokens, whose inputs are far from ties.
+// Products of codes by inputs of integers, of all types of codes: the script's logits are of single tokens, whose inputs are far from ties,
+// and its attention rounds nothing.
 TEST(GgufCodes, MeetInputsOfIntegers) {
   for (const char* name : {"llama", "qwen2", "gpt2", "qwen2moe"})
     for (const char* inputs : {"a8", "a8-group"}) {
       const fs::path file = reference_model(text("gguf/", name, ".gguf"));
       const fs::path expected = reference_model(text("gguf/", name, "-", inputs, ".safetensors"));
       const Scheme scheme = scheme_for(file, text("Q4_K_M+", inputs));
-      EXPECT_LE(largest_difference(file, expected, true, {}, scheme), 2e-5 * largest_logit(expected) + 1e-5)
+      EXPECT_LE(largest_difference(file, expected, true, {}, scheme, {}, f32), 2e-5 * largest_logit(expected) + 1e-5)
           << name << " " << inputs;
     }
   const fs::path file = reference_model("gguf/gpt2.gguf"), expected = reference_model("gguf/gpt2-a8.safetensors");
   EXPECT_GE(largest_difference(file, expected, true, {}, scheme_for(file, {})), 1e-3 * largest_logit(expected));
+}
+
+// A file states no dtype: its codes leave the cache float32, inputs of integers make it bfloat16.
+TEST(GgufModel, CachesSixteenBitsBesideInputsOfIntegers) {
+  const fs::path file = reference_model("gguf/gpt2.gguf");
+  const ModelConfig config = read_model_config(file);
+  EXPECT_EQ(cache_dtype_of(config, scheme_for(file, {}), {}), f32);
+  EXPECT_EQ(cache_dtype_of(config, scheme_for(file, "f32"), {}), f32);
+  EXPECT_EQ(cache_dtype_of(config, scheme_for(file, "Q4_K_M+a8-group"), {}), bf16);
 }
 
 // A file of Qwen 3 that calls itself a Llama has norms of queries and keys, of which a Llama has none.
@@ -343,6 +353,8 @@ TEST(Model, AGgufOfSmolLm3) {
                 return true;
               });
   const fs::path file = folder.write("m.gguf", gguf.bytes());
+  // Of a file of float32 the dtype is known.
+  EXPECT_EQ(cache_dtype_of(read_model_config(file), parse_scheme("int8-channel+a8"), {}), f32);
   EXPECT_LE(difference_of_files(folder.path(), file), 1e-5);
   config["no_rope_layer_interval"] = 8;
   folder.write("config.json", config.dump());

@@ -34,10 +34,11 @@ inline fs::path reference_model(const std::string& name) { return reference_data
 ///   all   the reference has every position's logits; else only the last one's
 inline double largest_difference(const fs::path& folder, const fs::path& file, bool all,
                                  std::optional<int64_t> chunk = {}, const std::optional<Scheme>& scheme = {},
-                                 const std::optional<fs::path>& adapter = {}) {
+                                 const std::optional<fs::path>& adapter = {}, std::optional<DType> cache = {}) {
   OpenOptions options{.adapter = adapter};
   if (scheme) options.scheme = *scheme;
   options.program.prefill_chunk = chunk;
+  options.program.cache_dtype = cache;
   OpenModel opened = open_model(folder, options);
   Session session = opened.session();
   SafeTensors expected = SafeTensors::open(file);
