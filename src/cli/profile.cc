@@ -17,19 +17,19 @@ namespace sator::cli {
 namespace {
 
 constexpr int64_t kRoundsHere = 7;
+constexpr int64_t kPromptLen = 128;
 
 struct ProfileArguments {
   ModelArguments model;
-  int64_t prompt_len = 128;
   std::optional<std::string> chip, records;
-  std::optional<int64_t> rounds;
+  std::optional<int64_t> prompt_len, rounds;
   ChipArguments changes;
   RouteArguments routes;
   bool each_call = false;
 };
 
 void run(const ProfileArguments& a, Streams& io) {
-  study::ProfileOptions options{.prompt_len = a.prompt_len};
+  study::ProfileOptions options;
   const dataflow::ChipChanges changes = changes_of(a.changes);
   if (!a.chip && changes.any())
     fail({.what = "--pe, --dataflow or --tile is given without a chip",
@@ -41,13 +41,16 @@ void run(const ProfileArguments& a, Streams& io) {
           .hint = text("shipped are ", join(shipped_chips(), ", "))});
   if (a.chip) options.chip = dataflow::described_chip(*a.chip, changes);
   const llm::OpenModel model = open(a.model, io);
+  const int64_t prompt_len =
+      a.prompt_len.value_or(std::max<int64_t>(std::min(kPromptLen, study::longest_prompt(model.limits)), 1));
+  options.prompt_len = prompt_len;
   const bool here =
       options.chip && study::is_host(*options.chip, a.model.threads.value_or(runtime::default_num_threads()));
   options.rounds = a.rounds.value_or(here ? kRoundsHere : 1);
   const study::ModelProfile profile = study::profile_model(a.model.folder(), model, options);
   const std::string records = study::json_lines(profile.records);
-  io.out << "prefill of " << a.prompt_len << " tokens\n"
-         << profile.prefill.table(!a.each_call, !a.each_call) << "\ndecode of one token at " << a.prompt_len + 1 << "\n"
+  io.out << "prefill of " << prompt_len << " tokens\n"
+         << profile.prefill.table(!a.each_call, !a.each_call) << "\ndecode of one token at " << prompt_len + 1 << "\n"
          << profile.decode.table(!a.each_call, !a.each_call);
   if (options.chip) {
     io.out << "\nestimates for " << options.chip->name << ", " << calibration_words(*options.chip) << "\n";
@@ -58,7 +61,7 @@ void run(const ProfileArguments& a, Streams& io) {
                                                .schemes = {model.scheme},
                                                .chips = {*options.chip},
                                                .host = dataflow::described_chip(a.routes.host),
-                                               .lengths = {.prompt_len = a.prompt_len, .context = a.prompt_len + 1}},
+                                               .lengths = {.prompt_len = prompt_len, .context = prompt_len + 1}},
                                               [](const std::string&, bool) {});
     io.out << "\n" << routes_table(routes);
     io.json["routes"] = routes_json(routes);
@@ -80,8 +83,14 @@ void run(const ProfileArguments& a, Streams& io) {
 Command profile_command() {
   auto a = std::make_shared<ProfileArguments>();
   std::vector<Option> options = model_options(a->model);
-  options.push_back(
-      {"--prompt-len N", "tokens of the prefill, which one step takes in", &a->prompt_len, false, {}, at_least(1)});
+  options.push_back({"--prompt-len N",
+                     text("tokens of the prefill, which one step takes in; ",
+                          kPromptLen,
+                          ", or as many as the model takes, unless told"),
+                     &a->prompt_len,
+                     false,
+                     {},
+                     at_least(1)});
   options.push_back({"--chip CHIP", text(kChipHelp, "; adds estimates for it"), &a->chip});
   for (Option& option : chip_options(a->changes)) options.push_back(std::move(option));
   for (Option& option : route_options(a->routes)) options.push_back(std::move(option));

@@ -222,7 +222,7 @@ struct ModelConfig {
   std::optional<int64_t> bos_token_id;
 
   DType dtype = f32;           // that the model was made for: float32, float16 or bfloat16
-  bool dtype_unknown = false;  // a file states none and has matrices of less than 32 bits a number: `dtype` is float32 then
+  bool dtype_unknown = false;  // none is stated, and matrices have fewer than 32 bits a number; dtype is float32
   int64_t hidden_size = 0, layers = 0;
   int64_t embedding_size = 0;  // where names.project_in leads from another width to hidden_size; 0: it is hidden_size
   NormConfig norm;

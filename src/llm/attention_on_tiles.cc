@@ -176,7 +176,7 @@ constexpr const char* kOdd =
     "T.reinterpret(\"float32\", T.bitwise_and(T.reinterpret(\"uint32\", {PAIR}), T.uint32(0xffff0000)))";
 constexpr const char* kPageOfKeys = "page_table[table{S} + T.min(p * {B} + b * {KB} + x, last{S} // 16)], {GROUP}";
 constexpr const char* kPairOfKeys = "k_pages[{PAGE_OF_KEYS}, w * 16 + d, j, T.ramp(0, 1, 2)]";
-constexpr const char* kPageOfNextKeys =
+constexpr const char* kPageOfLaterKeys =
     "page_table[table{S} + T.min((p + 1) * {B} + w * 2 + x, last{S} // 16)], {GROUP}";
 constexpr const char* kPairOfValues = "v_pages[page, {GROUP}, j, z * {DC} + d, T.ramp(0, 1, 2)]";
 
@@ -259,7 +259,7 @@ std::string attention_on_tiles(const AttentionShape& shape) {
                        {"EVEN_VALUE", filled(kEven, {{"PAIR", kPairOfValues}})},
                        {"ODD_VALUE", filled(kOdd, {{"PAIR", kPairOfValues}})},
                        {"ASK_FOR_VALUES", ask.statement("v_pages", kPageOfKeys, "(w * 16 + d) * 16")},
-                       {"ASK_FOR_KEYS", ask.statement("k_pages", kPageOfNextKeys, "(z * 8 + j) * {DC} + l * {LINE}")},
+                       {"ASK_FOR_KEYS", ask.statement("k_pages", kPageOfLaterKeys, "(z * 8 + j) * {DC} + l * {LINE}")},
                        {"PAGE_OF_KEYS", kPageOfKeys},
                        {"GROUP", "vh // T.int64({SHARE})"}};
   const Holes numbers = {{"DP", text(filled_up)},

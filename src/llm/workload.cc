@@ -187,12 +187,12 @@ class Workload::Walk {
   /// What the cache launches for a layer (runtime/kv_cache.h): keys and values into their pages, then attention.
   void add_attention(const std::string& layer, int64_t index, std::vector<KernelCall>& calls) {
     const ParamFacts plain, cache{.kind = OperandKind::kv};
-    const int64_t limit = all_.limits_.context_window;
+    const int64_t pages = runtime::PagedSequences::pages_for(all_.limits_.context_window);
     const Attention& of_layer = all_.attention_.at(static_cast<size_t>(index));
     KernelCall append{
         .function = of_layer.names.kv_append,
         .layer = layer,
-        .sizes = {{"n", size_.tokens}, {"pages", runtime::PagedSequences::pages_for(limit)}, {"limit", limit}},
+        .sizes = {{"n", size_.tokens}, {"pages", pages}, {"limit", pages * runtime::PagedSequences::kPageSize}},
         .work = of_layer.append};
     append.params.assign(append.work->params.size() - 2, plain);
     append.params.insert(append.params.end(), 2, cache);

@@ -232,12 +232,16 @@ std::string comparison_table(const ModelProfile& profile) {
   return out;
 }
 
+int64_t longest_prompt(const ModelLimits& limits) { return std::min(limits.prefill_chunk, limits.context_window - 1); }
+
 ModelProfile profile_model(const fs::path& folder, const llm::OpenModel& model, const ProfileOptions& options) {
-  if (options.prompt_len < 1 || options.prompt_len > model.limits.prefill_chunk ||
-      options.prompt_len >= model.limits.context_window)
+  const int64_t most = longest_prompt(model.limits);
+  if (most < 1)
+    fail({.what = text("a context of ", model.limits.context_window, " tokens"),
+          .needs = "two at least: a prompt and a token behind it"});
+  if (options.prompt_len < 1 || options.prompt_len > most)
     fail({.what = text("a prompt of ", options.prompt_len, " tokens"),
-          .needs =
-              text("1 to ", std::min(model.limits.prefill_chunk, model.limits.context_window - 1), " tokens, one step"),
+          .needs = text("1 to ", most, " tokens, one step"),
           .hint = "use another --prompt-len"});
   const ProgramAtPhase3 at = program_at_phase3(folder, {.scheme = model.scheme, .program = model.program});
   const llm::Workload workload(at.module, at.program);
@@ -268,7 +272,8 @@ ModelProfile profile_model(const fs::path& folder, const llm::OpenModel& model, 
   ModelProfile out;
   out.prefill = joined(std::move(prefill),
                        "prefill",
-                       workload.calls("prefill", {.tokens = options.prompt_len, .context = options.prompt_len}),
+                       workload.calls(options.prompt_len == 1 ? "decode" : "prefill",  // what a session calls
+                                      {.tokens = options.prompt_len, .context = options.prompt_len}),
                        engine,
                        options.chip.has_value(),
                        out.records);

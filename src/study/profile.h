@@ -44,6 +44,9 @@ struct ProfileOptions {
   int64_t rounds = 1;
 };
 
+/// Tokens of the longest prompt that a profile can take: one step's, with room for a token behind them.
+int64_t longest_prompt(const ModelLimits& limits);
+
 /// Profiles a prefill of prompt_len tokens and the decode step after it, after a warm-up. Random token ids.
 /// Errors: a prompt longer than one step takes in; no rounds; calls that differ from those that the program states (InternalError).
 ModelProfile profile_model(const fs::path& folder, const llm::OpenModel& model, const ProfileOptions& options);

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "reference_data.h"
+#include "temp_folder.h"
 
 namespace sator::study {
 namespace {
@@ -69,6 +70,23 @@ TEST_P(Families, KernelsAreThoseThatTheProgramStates) {
     if (model.config.experts.count > 0) continue;
     EXPECT_EQ(macs[0], llm::macs_of_step(model.config, {.tokens = 20, .context = 20}));
   }
+}
+
+// A context that fills no whole page, and the shortest and the longest prompt; one token alone is a step of its own program.
+TEST(Profile, TakesOneTokenAndAnyContext) {
+  const fs::path folder = reference_data("models/families/qwen3");
+  const llm::OpenModel model =
+      llm::open_model(folder, {.scheme = llm::parse_scheme("f32"), .program = {.context_window = 29}, .threads = 1});
+  EXPECT_EQ(longest_prompt(model.limits), 28);
+  for (int64_t tokens : {1, 28}) {
+    const ModelProfile profile = profile_model(folder, model, {.prompt_len = tokens, .chip = {}});
+    int64_t macs[2] = {0, 0};
+    for (const WorkloadRecord& r : profile.records) macs[r.phase == "decode"] += r.macs;
+    EXPECT_EQ(macs[0], llm::macs_of_step(model.config, {.tokens = tokens, .context = tokens}));
+    EXPECT_EQ(macs[1], llm::macs_of_step(model.config, {.tokens = 1, .context = tokens + 1}));
+  }
+  EXPECT_NE(error_of([&] { profile_model(folder, model, {.prompt_len = 29, .chip = {}}); }).find("1 to 28 tokens"),
+            std::string::npos);
 }
 
 std::vector<std::string> families() {
