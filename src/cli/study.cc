@@ -98,7 +98,8 @@ Command study_command() {
       .options =
           {
               {.name = "MODEL",
-               .help = "a Hugging Face folder, its config.json, or one that convert_weight and gen_config wrote",
+               .help = "a Hugging Face folder, its config.json, a GGUF file, or a folder that convert_weight and "
+                       "gen_config wrote",
                .into = &a->model,
                .required = true},
               {.name = "--quant SCHEME",

@@ -62,6 +62,15 @@ std::string level_names(const SatorModel& model) {
   return join(names, ", ");
 }
 
+/// "; avx512_bf16 needs ..., avx2 needs ..."
+std::string needs_of_levels(const SatorModel& model) {
+  std::vector<std::string> needs;
+  for (uint32_t i = 0; i < model.num_levels; ++i)
+    if (const IsaLevel* level = find_isa_level(model.levels[i]->isa))
+      needs.push_back(text(level->name, " needs ", level->needs));
+  return needs.empty() ? "" : text("; ", join(needs, ", "));
+}
+
 bool can_run(const char* isa) {
   const IsaLevel* level = find_isa_level(isa);
   return level != nullptr && level->available();
@@ -75,7 +84,7 @@ const SatorKernelTable* pick_level(const SatorModel& model, const std::string& l
       if (can_run(model.levels[i]->isa)) return model.levels[i];
     refuse(library,
            text("has kernels for ", level_names(model), "; this machine runs ", available_isa_text()),
-           "a level that this machine runs",
+           text("a level that this machine runs", needs_of_levels(model)),
            "compile the model here, or with --isa portable");
   }
   std::vector<std::string> known;
