@@ -17,7 +17,6 @@ namespace sator::cli {
 namespace {
 
 constexpr int64_t kRoundsHere = 7;
-constexpr int64_t kPromptLen = 128;
 
 struct ProfileArguments {
   ModelArguments model;
@@ -42,7 +41,7 @@ void run(const ProfileArguments& a, Streams& io) {
   if (a.chip) options.chip = dataflow::described_chip(*a.chip, changes);
   const llm::OpenModel model = open(a.model, io);
   const int64_t prompt_len =
-      a.prompt_len.value_or(std::max<int64_t>(std::min(kPromptLen, study::longest_prompt(model.limits)), 1));
+      a.prompt_len.value_or(std::clamp<int64_t>(study::longest_prompt(model.limits), 1, options.prompt_len));
   options.prompt_len = prompt_len;
   const bool here =
       options.chip && study::is_host(*options.chip, a.model.threads.value_or(runtime::default_num_threads()));
@@ -85,7 +84,7 @@ Command profile_command() {
   std::vector<Option> options = model_options(a->model);
   options.push_back({"--prompt-len N",
                      text("tokens of the prefill, which one step takes in; ",
-                          kPromptLen,
+                          study::ProfileOptions().prompt_len,
                           ", or as many as the model takes, unless told"),
                      &a->prompt_len,
                      false,

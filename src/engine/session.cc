@@ -88,7 +88,7 @@ std::span<const float> Session::append(std::span<const int32_t> ids) {
   check(ids);
   while (!ids.empty()) {
     size_t n = std::min(ids.size(), static_cast<size_t>(limits_.prefill_chunk));
-    logits_ = step(n == 1 ? "decode" : "prefill", ids.first(n));
+    logits_ = step(function_of(static_cast<int64_t>(n)), ids.first(n));
     ids = ids.subspan(n);
   }
   return row(logits_, 0, limits_.vocab_size);

@@ -32,6 +32,9 @@ class Session {
   /// token give.
   static constexpr int64_t kQuickStep = 13;
 
+  /// The function of the program that appends so many tokens, at most a chunk, in one step.
+  static const char* function_of(int64_t tokens) { return tokens == 1 ? "decode" : "prefill"; }
+
   const ModelLimits& limits() const { return limits_; }
   runtime::VirtualMachine& vm() { return *vm_; }
   /// Tokens in the sequence.

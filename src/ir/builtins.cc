@@ -138,8 +138,8 @@ constexpr Builtin kTable[] = {
     ///   acc[p * acc_step + i * acc_stride + j] += sum over k < depth of
     ///       a[p * a_step + i * a_stride + k] * b[p * b_step + j // 32 * b_stride + k // g * 32 * g + j % 32 * g + k % g],
     /// or the sum alone with from_zero. acc, a, b: T.address_of; rows at most 32, and none if negative; the other numbers but ahead are
-    /// constants below 2^31, columns a multiple of 32 up to 1024, depth and count at least 1, lines at most 32. With each 2048 bytes of b so many cache lines are asked for
-    /// that begin `ahead` bytes behind their first one.
+    /// constants below 2^31, columns a multiple of 32 up to 1024, depth and count at least 1, lines at most 32. With each 2048 bytes of b
+    /// so many cache lines are asked for that begin `ahead` bytes behind their first one.
     /// Bytes in int32, g = 4: sums wrap; a word of b is four unsigned bytes. bfloat16 in float32, g = 2, depth a multiple of 32: of each
     /// 32 k the products of even ones are summed, and those of odd ones, one after the other, then both sums, and that is added to
     /// acc. What AMX's tdpb*d and tdpbf16ps compute, which take denormals for 0; one row alone, summed in vectors, keeps them.

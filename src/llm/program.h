@@ -62,8 +62,8 @@ int64_t cache_bytes(const Program& program, int64_t positions);
 ModelConfig part_of(const ModelConfig& config, int64_t chips);
 
 /// Of the KV cache of a program under a scheme: what the options say, else the dtype of the scheme's factors, else float32 under `f32`,
-/// which is exact, and of a model in float32, else bfloat16 beside inputs that are integers, else the model's own. Where the dtype is unknown
-/// it is float32, beside inputs that are integers bfloat16.
+/// which is exact, and of a model in float32, else bfloat16 beside inputs that are integers, else the model's own. An unknown dtype is
+/// float32, but bfloat16 beside inputs that are integers.
 DType cache_dtype_of(const ModelConfig& config, const Scheme& scheme, const ProgramOptions& options);
 
 /// Builds the program.

@@ -9,6 +9,7 @@
 #include "llm/workload.h"
 #include "runtime/profiler.h"
 #include "study/cost_program.h"
+#include "study/profile.h"
 #include "target/calibration.h"
 
 namespace sator::study {
@@ -72,8 +73,7 @@ Runner open_runner(const HostRuns& runs, const std::string& scheme,
   r.session = std::make_unique<Session>(r.model.session());
   const ModelLimits& limits = r.model.limits;
   for (int64_t tokens : runs.prefills)
-    if (tokens <= std::min(limits.prefill_chunk, limits.context_window - 1))
-      r.steps.push_back({"prefill", {.tokens = tokens, .context = tokens}});
+    if (tokens <= longest_prompt(limits)) r.steps.push_back({"prefill", {.tokens = tokens, .context = tokens}});
   for (int64_t context : runs.contexts)
     if (context <= limits.context_window && context > 1)
       r.steps.push_back({"decode", {.tokens = 1, .context = context}});

@@ -272,7 +272,7 @@ ModelProfile profile_model(const fs::path& folder, const llm::OpenModel& model, 
   ModelProfile out;
   out.prefill = joined(std::move(prefill),
                        "prefill",
-                       workload.calls(options.prompt_len == 1 ? "decode" : "prefill",  // what a session calls
+                       workload.calls(Session::function_of(options.prompt_len),
                                       {.tokens = options.prompt_len, .context = options.prompt_len}),
                        engine,
                        options.chip.has_value(),

@@ -470,8 +470,8 @@ TEST(AttentionOnTiles, AsTheInterpreterDefinesThem) {
   for (AttentionShape& shape : shapes) {
     SCOPED_TRACE(shape.head_dim);
     shape.cache_dtype = bf16, shape.narrow = true;
-    if (shape.soft_cap ==
-        0) {  // which the reference has not; it rounds weights as they are where there is one block of 64 positions
+    // The reference has no cap; it rounds weights as they are where there is one block of 64 positions.
+    if (shape.soft_cap == 0) {
       double mean = 0;
       EXPECT_LT(largest_difference(shape, {{36, 36}, {1, 1}, {50, 3}, {64, 9}}, nullptr, 1, nullptr, &mean), 8e-3);
       EXPECT_LT(mean, 4e-6);  // one weight on the edge of two numbers moves a row: 3e-6 of the mean of so few

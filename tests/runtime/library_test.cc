@@ -110,6 +110,14 @@ TEST_F(Library, RefusesLevelsInWords) {
     m.tables[0].isa = name.c_str();
     setenv("SATOR_ISA", name.c_str(), 1);
     EXPECT_EQ(load_refusal(m.model), text("SATOR_ISA asks for ", name, ", which this machine does not run"));
+    unsetenv("SATOR_ISA");
+    std::string needs;
+    try {
+      ModelLibrary::from_memory(&m.model, "test.so");
+    } catch (const Error& e) {
+      needs = e.reason.needs;
+    }
+    EXPECT_EQ(needs, text("a level that this machine runs; ", name, " needs ", level.needs));
   }
 }
 
