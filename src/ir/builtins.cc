@@ -138,13 +138,19 @@ constexpr Builtin kTable[] = {
     ///   acc[p * acc_step + i * acc_stride + j] += sum over k < depth of
     ///       a[p * a_step + i * a_stride + k] * b[p * b_step + j // 32 * b_stride + k // g * 32 * g + j % 32 * g + k % g],
     /// or the sum alone with from_zero. acc, a, b: T.address_of; rows at most 32, and none if negative; the other numbers but ahead are
-    /// constants below 2^31, columns a multiple of 32 up to 1024, depth and count at least 1, lines at most 32. With each 2048 bytes of b
+    /// constants below 2^31, columns 16 or a multiple of 32 up to 1024, depth and count at least 1, lines at most 32. With each 2048 bytes of b
     /// so many cache lines are asked for that begin `ahead` bytes behind their first one.
     /// Bytes in int32, g = 4: sums wrap; a word of b is four unsigned bytes. bfloat16 in float32, g = 2, depth a multiple of 32: of each
     /// 32 k the products of even ones are summed, and those of odd ones, one after the other, then both sums, and that is added to
     /// acc. What AMX's tdpb*d and tdpbf16ps compute, which take denormals for 0; one row alone, summed in vectors, keeps them.
     /// Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, TDPBF16PS.
     fixed("tir.tile_product", "tile_product", i32, 16, 16),
+    /// tile_dot(t, a, a_stride, b, depth, from_zero): the same of bytes for 16 rows and 16 columns, half of a panel, but the sums stay in
+    /// the thread's matrix tile t. All but a and b are constants, t below 4, depth at most 64.
+    fixed("tir.tile_dot", "tile_dot", i32, 6, 6),
+    /// tile_store(t, acc, acc_stride): acc[i * acc_stride + j] = the sum of row i and column j in tile t. No tile_product runs between
+    /// tile_dot and the tile's last tile_store: it has sums in the same tiles.
+    fixed("tir.tile_store", "tile_store", i32, 3, 3),
     /// Whether the function is compiled for a CPU level with matrix tiles; false where it is interpreted. An `if` whose whole condition it
     /// is has code for the chosen statement alone, so that the other one may be of things that the level lacks.
     fixed("tir.has_matrix_tiles", "has_matrix_tiles", boolean, 0, 0, Effect::pure),

@@ -348,7 +348,7 @@ Value Compiler::call(const Call& n) {
   if (op == "tir.tvm_load_matrix_sync" || op == "tir.tvm_store_matrix_sync" || op == "tir.tvm_fill_fragment" ||
       op == "tir.tvm_mma_sync")
     return fragment_call(n);
-  if (op == "tir.tile_product") return tile_product_call(n);
+  if (op == "tir.tile_product" || op == "tir.tile_dot" || op == "tir.tile_store") return tile_call(n);
   const Builtin* row = find_builtin(op);
   if (row && row->is_lanewise && row->effect == Effect::pure && op != "tir.q_multiply_shift" &&
       op != "tir.q_multiply_shift_per_axis")

@@ -72,23 +72,74 @@ struct Place {
   }
 };
 
+constexpr int64_t kPanel = 32;  ///< columns
+
+/// Where k of a column lies in a panel.
+int64_t in_panel(int64_t column, int64_t k, int64_t group) {
+  return k / group * kPanel * group + column * group + k % group;
+}
+
+/// Sums of 16 rows and columns over bytes.
+void add_products(Machine& m, std::vector<int32_t>& sums, const Elements& a, int64_t a_stride, const Elements& b,
+                  int64_t depth) {
+  for (int64_t i = 0; i < kRows; ++i)
+    for (int64_t j = 0; j < kRows; ++j) {
+      int32_t& element = sums[static_cast<size_t>(i * kRows + j)];
+      auto sum = static_cast<uint32_t>(element);
+      for (int64_t k = 0; k < depth; ++k)
+        sum += static_cast<uint32_t>(static_cast<int64_t>(a.read(m, i * a_stride + k) * b.read(m, in_panel(j, k, 4))));
+      element = static_cast<int32_t>(sum);
+    }
+}
+
 }  // namespace
 
-Value Compiler::tile_product_call(const Call& n) {
-  constexpr int64_t kPanel = 32, kChunk = 32, kMostRows = 32;
-  auto place = [&](size_t i, DType as = {}) {
+Value Compiler::tile_call(const Call& n) {
+  constexpr int64_t kChunk = 32, kMostRows = 32;
+  auto place = [&](size_t i, DType word = {}) {
     const Call* address = n.args[i].as<Call>();
     const BufferLoad* element =
         address && address->op == "tir.address_of" ? address->args[0].as<BufferLoad>() : nullptr;
-    if (!element) unsupported("tir.tile_product of something else than T.address_of");
+    if (!element) unsupported(text(n.op, " of something else than T.address_of"));
     const DType dtype = element->buffer->dtype;
-    return std::make_shared<Place>(Place{std::move(value(n.args[i]).p), dtype == u32 ? as : dtype});
+    return std::make_shared<Place>(Place{std::move(value(n.args[i]).p), dtype == u32 ? word : dtype});
   };
   auto number = [&](size_t i) {
     const auto v = as_int(n.args[i]);
-    if (!v) unsupported("tir.tile_product with a stride or a size that is not constant");
+    if (!v) unsupported(text(n.op, " with a stride or a size that is not constant"));
     return *v;
   };
+  auto done = [&](auto run) {
+    return Value{n.dtype, int_code([run](Machine& m, int) -> int64_t { return run(m), 0; }), nullptr, nullptr};
+  };
+  if (n.op != "tir.tile_product") {
+    const auto tile = static_cast<size_t>(number(0));
+    if (tile >= Machine{}.tiles.size()) unsupported(text(n.op, " of matrix tile ", tile));
+    auto need_sums = [=](Machine& m) {
+      if (!m.tiles[tile].empty()) return;
+      m.fail({.what = text("matrix tile ", tile, " is used before anything is in it"),
+              .needs = "a T.tile_dot that begins from zero",
+              .hint = "pass 1 for its from_zero"});
+    };
+    if (n.op == "tir.tile_store") {
+      auto acc = place(1);
+      const int64_t acc_stride = number(2);
+      return done([=](Machine& m) {
+        need_sums(m);
+        const Elements to = acc->of(m);
+        for (int64_t e = 0; e < kRows * kRows; ++e)
+          to.write(m, e / kRows * acc_stride + e % kRows, m.tiles[tile][static_cast<size_t>(e)]);
+      });
+    }
+    auto a = place(1), b = place(3, u8);
+    const int64_t a_stride = number(2), depth = number(4);
+    const bool from_zero = number(5) != 0;
+    return done([=](Machine& m) {
+      if (from_zero) m.tiles[tile].assign(kRows * kRows, 0);
+      need_sums(m);
+      add_products(m, m.tiles[tile], a->of(m), a_stride, b->of(m), depth);
+    });
+  }
   auto acc = place(0), a = place(2), b = place(4, u8);
   const int64_t acc_stride = number(1), a_stride = number(3), b_stride = number(5), columns = number(7),
                 depth = number(8), products = number(11), acc_step = number(12), a_step = number(13),
@@ -96,7 +147,7 @@ Value Compiler::tile_product_call(const Call& n) {
   const bool is_float = acc->dtype.is_float(), from_zero = number(10) != 0;
   const int64_t group = is_float ? 2 : 4;
   auto rows = std::make_shared<Int>(integer(n.args[6]));
-  auto run = [=](Machine& m) {
+  return done([=](Machine& m) {
     const Elements to = acc->of(m), x = a->of(m), y = b->of(m);
     const int64_t count = (*rows)->eval(m, 0);
     if (count > kMostRows)
@@ -108,8 +159,7 @@ Value Compiler::tile_product_call(const Call& n) {
         for (int64_t j = 0; j < columns; ++j) {
           auto left = [&](int64_t k) { return x.read(m, p * a_step + i * a_stride + k); };
           auto right = [&](int64_t k) {
-            return y.read(
-                m, p * b_step + j / kPanel * b_stride + k / group * kPanel * group + j % kPanel * group + k % group);
+            return y.read(m, p * b_step + j / kPanel * b_stride + in_panel(j % kPanel, k, group));
           };
           const int64_t at = p * acc_step + i * acc_stride + j;
           if (!is_float) {
@@ -130,8 +180,7 @@ Value Compiler::tile_product_call(const Call& n) {
       }
     };
     for (int64_t p = 0; p < products; ++p) sum_up(p);
-  };
-  return {n.dtype, int_code([run](Machine& m, int) -> int64_t { return run(m), 0; }), nullptr, nullptr};
+  });
 }
 
 Value Compiler::fragment_call(const Call& n) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -59,6 +60,8 @@ struct Machine {
   size_t block = 0;            ///< the counter of the block that runs
   int64_t iterations_left = 0;
   const std::string* function = nullptr;
+  /// Sums of 16 rows and columns in a CPU's matrix tiles; empty: none were made.
+  std::array<std::vector<int32_t>, 4> tiles;
   /// Under a branch whose condition is a vector: the lanes that run; null: all.
   const std::vector<bool>* mask = nullptr;
 
@@ -271,7 +274,7 @@ class Compiler {
   Value math(const Call& n);
   Value extern_call(const Call& n);
   Value fragment_call(const Call& n);
-  Value tile_product_call(const Call& n);
+  Value tile_call(const Call& n);
   Value variable(const Var& v);
   Value shuffle(const Shuffle& n);
   Exec assign(const Var& v, Value value);

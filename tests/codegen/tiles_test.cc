@@ -20,6 +20,7 @@ struct Case {
   int64_t depth = 64, rows = 32;
   bool from_zero = false;
   int64_t products = 1, lines = 0;  // lines: asked for in advance, by one more than the rows ahead
+  int64_t columns = 64;
   bool is_float() const { return a == "bfloat16"; }
   int64_t group() const { return is_float() ? 2 : 4; }
   int64_t elements_of_a() const { return products * rows * (depth + 8) + 8; }
@@ -53,7 +54,9 @@ def main(N: T.Buffer((1,), "int32"), A: T.Buffer(()",
                                   32 * c.depth,
                                   ", ",
                                   rows,
-                                  ", 64, ",
+                                  ", ",
+                                  c.columns,
+                                  ", ",
                                   c.depth,
                                   c.lines > 0 ? text(", ", rows, " + 1, ") : ", 0, ",
                                   c.from_zero ? 1 : 0,
@@ -162,6 +165,134 @@ TEST(Tiles, SumProductsOneAfterTheOther) {
           c.a = c.b = "bfloat16";
           expect_as_interpreted(c, true);
         }
+}
+
+// Half a panel, for which one tile of columns does.
+TEST(Tiles, SumSixteenColumns) {
+  for (int64_t rows : {1, 15, 16, 17, 32})
+    for (int64_t depth : {32, 64, 96, 160})
+      for (int64_t products : {1, 3}) {
+        Case c{
+            .a = "int8", .b = "int8", .depth = depth, .rows = rows, .from_zero = products == 3, .products = products};
+        c.columns = 16;
+        expect_as_interpreted(c, false);
+        c.a = c.b = "bfloat16";
+        expect_as_interpreted(c, true);
+      }
+}
+
+/// Three products of 16 rows of A [16, 192] and the second half of a panel, in tiles 0 and 3; the third is added to the first.
+tir::PrimFuncRef held_sums(const std::string& a, const std::string& b, int64_t depth, const std::string& more = "") {
+  const int64_t width = b == "uint32" ? 4 : 1;
+  auto dot = [&](int tile, int64_t k, int from_zero) {
+    const int64_t at = (k * 32 + 64) / width;
+    return text("    T.tile_dot(",
+                tile,
+                ", T.address_of(A[",
+                k,
+                "]), 192, T.address_of(B[",
+                at,
+                "]), ",
+                depth,
+                ", ",
+                from_zero,
+                ")\n");
+  };
+  return tir::parse_function(
+      text("from tvm.script import tir as T\n\n@T.prim_func\ndef main(A: T.Buffer((3072,), \"",
+           a,
+           "\"), B: T.Buffer((",
+           6144 / width,
+           ",), \"",
+           b,
+           "\"), C: T.Buffer((640,), \"int32\")):\n",
+           dot(0, 0, 1),
+           dot(3, 64, 1),
+           dot(0, 128, 0),
+           "    T.tile_store(3, T.address_of(C[4]), 20)\n    T.tile_store(0, T.address_of(C[324]), 16)\n",
+           more));
+}
+
+/// What the function leaves in C, which is full of -7 before, in the interpreter and, where tiles are, as machine code.
+std::vector<std::vector<int32_t>> run_held_sums(const tir::PrimFuncRef& f, Data<uint8_t>& a, Data<uint8_t>& b) {
+  Data<int32_t> said(640), done(640);
+  std::fill_n(said.memory, said.size, -7), std::fill_n(done.memory, done.size, -7);
+  std::vector<tir::Argument> arguments;
+  for (void* data : {a.raw(), b.raw(), said.raw()}) {
+    const BufferRef buffer = f->buffer_of(f->params[arguments.size()]);
+    tir::ArrayView v{.dtype = buffer->dtype};
+    v.shape = {*as_int(buffer->shape[0])};
+    v.data = data;
+    arguments.emplace_back(v);
+  }
+  tir::Interpreter(f).run(arguments);
+  std::vector<std::vector<int32_t>> out = {{said.memory, said.memory + said.size}};
+  if (can_run()) {
+    EXPECT_EQ(run_kernel(f, target::cpu_level("amx"), {a.raw(), b.raw(), done.raw()}), 0);
+    out.emplace_back(done.memory, done.memory + done.size);
+  }
+  return out;
+}
+
+// Against sums written out: C[i, j] is one of A[i, k] times the byte of column j + 16 in a panel.
+TEST(Tiles, HoldSumsUntilTheyAreStored) {
+  Data<uint8_t> x(3072), y(6144);
+  std::mt19937 random(3);
+  for (Data<uint8_t>* bytes : {&x, &y})
+    for (size_t i = 0; i < bytes->size; ++i) (*bytes)[i] = static_cast<uint8_t>(random());
+  auto value = [](const std::string& dtype, uint8_t v) { return dtype == "int8" ? static_cast<int8_t>(v) : int{v}; };
+  for (const char* a : {"int8", "uint8"})
+    for (const char* b : {"int8", "uint8", "uint32"})
+      for (size_t depth : {4, 32, 64}) {
+        std::vector<int32_t> expected(640, -7);
+        for (size_t i = 0; i < 16; ++i)
+          for (size_t j = 0; j < 16; ++j) {
+            int32_t sums[3] = {0, 0, 0};
+            for (size_t p = 0; p < 3; ++p)
+              for (size_t k = 0; k < depth; ++k)
+                sums[p] += value(a, x[i * 192 + p * 64 + k]) * value(b, y[p * 2048 + 64 + k / 4 * 128 + j * 4 + k % 4]);
+            expected[4 + i * 20 + j] = sums[1];
+            expected[324 + i * 16 + j] = sums[0] + sums[2];
+          }
+        for (const std::vector<int32_t>& sums : run_held_sums(held_sums(a, b, static_cast<int64_t>(depth)), x, y))
+          EXPECT_EQ(sums, expected) << a << " x " << b << " over " << depth;
+      }
+}
+
+TEST(Tiles, ThatHoldSumsAreRefusedWithWords) {
+  auto refusal = [](const tir::PrimFuncRef& f, const char* level) -> std::string {
+    try {
+      compile_listing(*passes::lower(f), "k", target::cpu_level(level));
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  auto interpreted = [](const tir::PrimFuncRef& f) -> std::string {
+    Data<uint8_t> a(3072), b(6144);
+    std::fill_n(a.memory, a.size, uint8_t{1}), std::fill_n(b.memory, b.size, uint8_t{1});
+    try {
+      run_held_sums(f, a, b);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const tir::PrimFuncRef good = held_sums("int8", "int8", 64);
+  EXPECT_EQ(refusal(good, "amx"), "");
+  EXPECT_EQ(interpreted(good), "");
+  EXPECT_NE(refusal(good, "avx512").find("tile_dot at the level avx512"), std::string::npos);
+  EXPECT_NE(refusal(held_sums("int8", "int8", 68), "amx").find("tile_dot over 68"), std::string::npos);
+  EXPECT_NE(refusal(held_sums("int8", "bfloat16", 64), "amx").find("tile_dot of int8 and bfloat16"), std::string::npos);
+  auto with = [](const std::string& line) { return held_sums("int8", "int8", 64, "    " + line + "\n"); };
+  EXPECT_NE(refusal(with("T.tile_dot(1, T.address_of(A[0]), 192, T.address_of(B[0]), 32, 1)"), "amx")
+                .find("one depth in a function"),
+            std::string::npos);
+  const tir::PrimFuncRef fifth = with("T.tile_store(4, T.address_of(C[0]), 16)"),
+                         empty = with("T.tile_store(1, T.address_of(C[0]), 16)");
+  EXPECT_NE(refusal(fifth, "amx").find("tile_store of tile 4"), std::string::npos);
+  EXPECT_NE(interpreted(fifth).find("tile_store of matrix tile 4"), std::string::npos);
+  EXPECT_NE(interpreted(empty).find("matrix tile 1 is used before anything is in it"), std::string::npos);
 }
 
 TEST(Tiles, AreRefusedWithWords) {

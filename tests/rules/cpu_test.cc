@@ -173,7 +173,16 @@ TEST(CpuRules, ProductsOnMatrixTiles) {
     EXPECT_EQ(calls_of(f, "amx", "tir.tile_product"), 1) << bits;
     EXPECT_EQ(calls_of(f, "amx", "tir.dot4"), 0) << bits;
   }
-  for (int64_t groups : {3, 8}) EXPECT_EQ(calls_of(grouped_product(20, 64, groups), "amx", "tir.tile_product"), 1);
+  // The last four rows for themselves; the others' groups overlap: those that begin, and those in the loop.
+  for (auto [groups, dots] : {std::pair{3, 3}, std::pair{8, 8}, std::pair{7, 0}, std::pair{24, 8}}) {
+    const tir::PrimFuncRef f = grouped_product(20, 64, {.count = groups});
+    EXPECT_EQ(calls_of(f, "amx", "tir.tile_product"), dots > 0 ? 1 : 2) << groups;
+    EXPECT_EQ(calls_of(f, "amx", "tir.tile_dot"), dots) << groups;
+    EXPECT_EQ(calls_of(f, "amx", "tir.tile_store"), dots) << groups;
+  }
+  EXPECT_EQ(calls_of(grouped_product(16, 64, {.count = 4, .length = 128}), "amx", "tir.tile_dot"), 8) << "in two steps";
+  EXPECT_EQ(calls_of(grouped_product(16, 64, {.count = 4, .length = 96}), "amx", "tir.tile_dot"), 0) << "of two depths";
+  EXPECT_EQ(calls_of(grouped_product(16, 64, {.count = 8, .scales_rows = true}), "amx", "tir.tile_dot"), 0);
   EXPECT_GT(calls_of(code_product(0, 64, 96, 8), "amx", "tir.tile_product"), 0);
   EXPECT_EQ(calls_of(code_product(20, 81, 96, 8), "amx", "tir.tile_product"), 2) << "full panels, and the last one";
   EXPECT_GT(calls_of(code_product(0, 64, 96, 8), "amx", "tir.dot4"), 0);
@@ -225,7 +234,8 @@ TEST(CpuRules, NoLoopsStayOnTiles) {
       }
   EXPECT_EQ(loops_left(bf16_product(20, 64, 0)), 0) << "sums of nothing";
   for (int64_t rows : {0, 20, 300})
-    for (int64_t groups : {1, 2, 3, 24}) EXPECT_EQ(loops_left(grouped_product(rows, 96, groups)), 0) << rows << groups;
+    for (int64_t groups : {1, 2, 3, 24})
+      EXPECT_EQ(loops_left(grouped_product(rows, 96, {.count = groups})), 0) << rows << groups;
 }
 
 // Panels come from memory once for each block of rows: what is next is asked for while rows pass over a part.
@@ -252,13 +262,32 @@ TEST(CpuRules, ProductsOfBytes) {
   }
 }
 TEST(CpuRules, ProductsOfBytesInGroups) {
-  for (int64_t groups : {3, 8}) expect_same(grouped_product(0, 64, groups), "integer_product", kHeights);
-  expect_same(grouped_product(1, 192, 2), "integer_product", {1});
+  for (int64_t groups : {3, 5, 8}) expect_same(grouped_product(0, 64, {.count = groups}), "integer_product", kHeights);
+  for (int64_t length : {16, 64, 96, 128})
+    expect_same(grouped_product(0, 64, {.count = 4, .length = length}), "integer_product", {1, 16, 33});
+  expect_same(grouped_product(0, 64, {.count = 6, .scales_rows = true}), "integer_product", kHeights);
+  expect_same(grouped_product(1, 192, {.count = 2}), "integer_product", {1});
+}
+// A processor with so little of a second cache that 16 rows fill half of it, or 48: the last block is not full, nor its last tile.
+TEST(CpuRules, ProductsOfBytesInGroupsInBlocksOfRows) {
+  for (bool scales_rows : {false, true})
+    for (int64_t rows : {16, 64}) {
+      const tir::PrimFuncRef f = grouped_product(0, 64, {.count = 4, .scales_rows = scales_rows});
+      target::CpuLevel level = target::cpu_level("amx");
+      level.l2_bytes = static_cast<int>(2 * rows * 4 * 32);
+      const tir::Interpreter plain(f), fast(passes::lower(scheduled(f, level).func));
+      for (int64_t n : {15, 16, 63, 64, 65, 100, 129}) {
+        Memory a(*f, n), b(*f, n);
+        plain.run(a.views);
+        fast.run(b.views);
+        EXPECT_EQ(a.bytes(), b.bytes()) << n << " rows in blocks of " << rows << ", scaled " << scales_rows;
+      }
+    }
 }
 // On tiles a zero is subtracted from the codes, elsewhere from the sums: the same, where the sums that the function is given are right.
 TEST(CpuRules, ProductsOfBytesInGroupsWithAZero) {
   constexpr int64_t kGroups = 8, kDepth = kGroups * 32;
-  const tir::PrimFuncRef f = grouped_product(0, 64, kGroups, 7);
+  const tir::PrimFuncRef f = grouped_product(0, 64, {.count = kGroups, .zero = 7});
   for (const char* name : {"amx", "avx512", "avx2"}) {
     const Scheduled s = scheduled(f, target::cpu_level(name));
     EXPECT_EQ(s.rule, "integer_product");
@@ -279,7 +308,7 @@ TEST(CpuRules, ProductsOfBytesInGroupsWithAZero) {
     }
   }
   // Codes of a table reach beyond 127, and nobody says that what is subtracted from other sums is theirs.
-  EXPECT_EQ(scheduled(grouped_product(0, 64, kGroups), target::cpu_level("amx")).trace.find("unsafe_"),
+  EXPECT_EQ(scheduled(grouped_product(0, 64, {.count = kGroups}), target::cpu_level("amx")).trace.find("unsafe_"),
             std::string::npos);
 }
 // 9 products of 3 codes per word (of 10 bits): no multiple of four.
@@ -372,7 +401,7 @@ TEST(CpuRules, ProductsOfBytesAreDots) {
 TEST(CpuRules, ProductsOfFewRowsPrefetchTheirWeights) {
   for (const tir::PrimFuncRef& f : {float_product(1, 256, 64),
                                     code_product(1, 256, 32, 8),
-                                    grouped_product(1, 256, 2),
+                                    grouped_product(1, 256, {.count = 2}),
                                     float_product(0, 256, 64),
                                     code_product(0, 256, 32, 4)}) {
     for (const char* level : {"avx512", "avx512_bf16"}) {
@@ -401,7 +430,7 @@ TEST(CpuRules, OneRowReadsAsManyStreamsAsItsCpu) {
       {"amx", 4}, {"avx512_bf16", 1}, {"avx512", 4}, {"avx2", 2}, {"aarch64", 1}};
   for (const auto& [level, side_by_side] : panels) {
     EXPECT_EQ(parallel(float_product(1, 256, 64), level), 8 / side_by_side) << level;
-    EXPECT_EQ(parallel(grouped_product(1, 256, 2), level), 8) << level;
+    EXPECT_EQ(parallel(grouped_product(1, 256, {.count = 2}), level), 8) << level;
   }
 }
 

@@ -109,39 +109,51 @@ inline tir::PrimFuncRef scaled_product(int64_t n, int64_t columns, int64_t group
   return te::create_prim_func({x, codes, scale, y});
 }
 
+struct Groups {
+  int64_t count;
+  int64_t length = 32;
+  int zero = 0;  ///< of the codes: less so many times sums[i, g], the sum of the group's x, which the function is given
+  bool scales_rows = false;  ///< each row's sums of a group are multiplied by row_scale[i, g], too
+};
+
 /// y[i, j] = (sum over groups g of scale[j, g] * (sum over k of the group of x[i, k] * code(j, k))) + x0[i]: int8 x by
-/// 4-bit codes in panels, in groups of 32.
-///   zero   of the codes: less so many times sums[i, g], the sum of the group's x, which the function is given; 0: without that
-inline tir::PrimFuncRef grouped_product(int64_t n, int64_t columns, int64_t groups, int zero = 0) {
+/// 4-bit codes in panels.
+inline tir::PrimFuncRef grouped_product(int64_t n, int64_t columns, const Groups& groups) {
   Expr rows = rows_of(n);
-  const int64_t depth = groups * 32;
+  const int64_t depth = groups.count * groups.length;
   te::Tensor x = te::placeholder({rows, size(depth)}, i8, "x"), codes = panels(columns, depth / 8, u32),
-             scale = panels(columns, groups, f32), offset = te::placeholder({rows}, f32, "offset"),
-             x_sums = te::placeholder({rows, size(groups)}, i32, "sums");
+             scale = panels(columns, groups.count, f32), offset = te::placeholder({rows}, f32, "offset"),
+             x_sums = te::placeholder({rows, size(groups.count)}, i32, "sums"),
+             row_scale = te::placeholder({rows, size(groups.count)}, f32, "row_scale");
   te::Tensor w = te::compute({.name = "unpack", .axis = "i"}, {size(columns), size(depth)}, [&](const te::Indices& i) {
     Expr shift = cast_to(u32, floormod(i[1], 8) * 4);
     Expr code = call(u32, "tir.shift_right", {in_panels(codes, i[0], floordiv(i[1], 8)), shift});
     return cast_to(u8, call(u32, "tir.bitwise_and", {code, int_imm(15, u32)}));
   });
-  tir::IterVarRef k = te::reduce_axis(size(32), "k");
+  tir::IterVarRef k = te::reduce_axis(size(groups.length), "k");
   te::Tensor dot =
-      te::reduce({.name = "dot", .axis = "i"}, {rows, size(columns), size(groups)}, [&](const te::Indices& i) {
-        Expr at = i[2] * 32 + k->var;
+      te::reduce({.name = "dot", .axis = "i"}, {rows, size(columns), size(groups.count)}, [&](const te::Indices& i) {
+        Expr at = i[2] * int_imm(groups.length, i[2]->dtype) + k->var;
         return te::reduce_sum(cast_to(i32, x({i[0], at})) * cast_to(i32, w({i[1], at})), {k});
       });
-  tir::IterVarRef g = te::reduce_axis(size(groups), "g");
+  tir::IterVarRef g = te::reduce_axis(size(groups.count), "g");
   te::Naming naming{.name = "sum", .axis = "i"};
-  if (zero != 0) naming.annotations[kSubtractsSums] = int_imm(1);
+  if (groups.zero != 0) naming.annotations[kSubtractsSums] = int_imm(1);
   te::Tensor sum = te::reduce(naming, {rows, size(columns)}, [&](const te::Indices& i) {
     Expr whole = dot({i[0], i[1], g->var});
-    if (zero != 0) whole = whole - constant(zero, i32) * x_sums({i[0], g->var});
-    return te::reduce_sum(cast_to(f32, whole) * in_panels(scale, i[1], g->var), {g});
+    if (groups.zero != 0) whole = whole - constant(groups.zero, i32) * x_sums({i[0], g->var});
+    Expr scaled = cast_to(f32, whole) * in_panels(scale, i[1], g->var);
+    if (groups.scales_rows) scaled = scaled * row_scale({i[0], g->var});
+    return te::reduce_sum(scaled, {g});
   });
   te::Tensor y = te::compute({.name = "offset_sum", .axis = "i"}, {rows, size(columns)}, [&](const te::Indices& i) {
     return sum(i) + offset({i[0]});
   });
-  if (zero != 0) return te::create_prim_func({x, codes, scale, offset, x_sums, y});
-  return te::create_prim_func({x, codes, scale, offset, y});
+  std::vector<te::Arg> all = {x, codes, scale, offset};
+  if (groups.zero != 0) all.push_back(x_sums);
+  if (groups.scales_rows) all.push_back(row_scale);
+  all.push_back(y);
+  return te::create_prim_func(all);
 }
 
 /// Each row in 8 bits: scale[i] = max |x[i, :]| / 127, codes[i, j] = round(x[i, j] / scale[i]).

@@ -429,6 +429,8 @@ constexpr EmitBuiltin kTable[] = {
     {"tir.dp4a", emit_dot4},
     {"tir.dot2", emit_dot2},
     {"tir.tile_product", emit_tile_product},
+    {"tir.tile_dot", emit_tile_dot},
+    {"tir.tile_store", emit_tile_store},
     {"tir.has_matrix_tiles", [](Emit& e, const Call&) -> llvm::Value* { return e.b.getInt1(e.level.tiles); }},
     {"tir.lookup16", emit_lookup16},
     {"tir.address_of", emit_address_of},

@@ -17,7 +17,9 @@ llvm::Value* emit_lookup16(Emit& e, const Call& n);
 /// dot.cc: tir.dot4 and tir.dp4a; tir.dot2.
 llvm::Value* emit_dot4(Emit& e, const Call& n);
 llvm::Value* emit_dot2(Emit& e, const Call& n);
-/// tiles.cc: tir.tile_product. Errors: a level without matrix tiles; dtypes, sizes or strides that it has no instruction for.
+// tiles.cc. Errors: a level without matrix tiles; dtypes, sizes or strides that it has no instruction for.
 llvm::Value* emit_tile_product(Emit& e, const Call& n);
+llvm::Value* emit_tile_dot(Emit& e, const Call& n);
+llvm::Value* emit_tile_store(Emit& e, const Call& n);
 
 }  // namespace sator::codegen

@@ -19,6 +19,7 @@ constexpr int64_t kRows = 16;                    // of a tile
 constexpr int64_t kRowBytes = 64;                // of a tile's row
 constexpr int64_t kPanel = 32;                   // columns
 constexpr int64_t kStepBytes = 16 * kPanel * 4;  // of a panel, read by one step over 64 bytes of k
+constexpr size_t kTileColumns = 2;               // tiles next to each other
 using llvm::Intrinsic::ID;
 
 /// T.tile_product, strides in bytes.
@@ -33,6 +34,9 @@ struct TileProduct {
   ID product;                               ///< of two tiles
 
   int64_t steps() const { return depth_bytes / kRowBytes; }
+  int64_t panels() const { return (columns + kPanel - 1) / kPanel; }
+  /// Of sums of a panel, next to each other: two, or one of the half panel that 16 columns are.
+  size_t tiles_of_columns() const { return columns < kPanel ? 1 : kTileColumns; }
 };
 
 llvm::Value* at(Emit& e, llvm::Value* base, llvm::Value* bytes) { return e.b.CreateGEP(e.b.getInt8Ty(), base, bytes); }
@@ -45,7 +49,6 @@ llvm::Value* tile(Emit& e, size_t number) { return e.b.getInt8(static_cast<uint8
 
 // Registers: sums of the first rows, of the second; the rows' operands; the columns' operands.
 constexpr size_t kSums = 0, kLeft = 4, kRight = 6, kTiles = 8;
-constexpr size_t kTileColumns = 2;
 constexpr int64_t kMostUnrolled = 8;  // products of one step, written out
 // What a call may ask for: its panels and lines are written out, and its numbers become bytes.
 constexpr int64_t kMostColumns = 1024, kMostLines = 32, kMostNumber = int64_t{1} << 31;
@@ -81,6 +84,15 @@ void configure(Emit& e, llvm::IRBuilder<>& b, int64_t step_bytes) {
   if (!config)
     config = new llvm::GlobalVariable(e.module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, name);
   b.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {config});
+}
+
+/// Full tiles from where the function begins on, unless it has some already.
+void configure_function(Emit& e, int64_t step_bytes) {
+  if (e.tile_step_bytes != 0) return;
+  e.tile_step_bytes = step_bytes;
+  llvm::BasicBlock& entry = e.function->getEntryBlock();
+  llvm::IRBuilder<> b(&entry, entry.begin());
+  configure(e, b, step_bytes);
 }
 
 /// For fewer rows: one tile of them, or a full one and another.
@@ -153,7 +165,7 @@ void emit_panel(Emit& e, const TileProduct& t, size_t row_tiles, int64_t panel, 
   llvm::Value *acc = at(e, t.acc, panel * kPanel * 4), *b = at(e, t.b, panel * t.b_stride);
   auto each_sum = [&](FunctionRef<void(size_t, llvm::Value*)> body) {
     for (size_t r = 0; r < row_tiles; ++r)
-      for (size_t c = 0; c < kTileColumns; ++c)
+      for (size_t c = 0; c < t.tiles_of_columns(); ++c)
         body(kSums + r * kTileColumns + c,
              at(e, acc, static_cast<int64_t>(r) * kRows * t.acc_stride + static_cast<int64_t>(c) * kRowBytes));
   };
@@ -162,12 +174,12 @@ void emit_panel(Emit& e, const TileProduct& t, size_t row_tiles, int64_t panel, 
     llvm::Value* left = at(e, t.a, e.b.CreateMul(step, i64_of(e, kRowBytes)));
     llvm::Value* later = t.lines > 0 ? at(e, right, t.ahead) : nullptr;
     for (int64_t line = 0; line < t.lines; ++line) prefetch(e, at(e, later, line * kRowBytes));
-    for (size_t c = 0; c < kTileColumns; ++c)
+    for (size_t c = 0; c < t.tiles_of_columns(); ++c)
       load_tile(e, kRight + c, at(e, right, static_cast<int64_t>(c) * kRowBytes), kTileColumns * kRowBytes);
     for (size_t r = 0; r < row_tiles; ++r)
       load_tile(e, kLeft + r, at(e, left, static_cast<int64_t>(r) * kRows * t.a_stride), t.a_stride);
     for (size_t r = 0; r < row_tiles; ++r)
-      for (size_t c = 0; c < kTileColumns; ++c)
+      for (size_t c = 0; c < t.tiles_of_columns(); ++c)
         e.b.CreateIntrinsic(
             t.product, {}, {tile(e, kSums + r * kTileColumns + c), tile(e, kLeft + r), tile(e, kRight + c)});
   };
@@ -199,11 +211,11 @@ void emit_short_products(Emit& e, const TileProduct& t, size_t row_tiles) {
     waiting.erase(waiting.begin());
   };
   for (int64_t p = 0; p < t.count; ++p)
-    for (int64_t panel = 0; panel < t.columns / kPanel; ++panel) {
+    for (int64_t panel = 0; panel < t.panels(); ++panel) {
       llvm::Value* acc = at(e, t.acc, p * t.acc_step + panel * kPanel * 4);
       llvm::Value *a = at(e, t.a, p * t.a_step), *b = at(e, t.b, p * t.b_step + panel * t.b_stride);
       for (size_t r = 0; r < row_tiles; ++r)
-        for (size_t c = 0; c < kTileColumns; ++c) {
+        for (size_t c = 0; c < t.tiles_of_columns(); ++c) {
           const size_t number = kSums + r * kTileColumns + c;
           llvm::Value* place =
               at(e, acc, static_cast<int64_t>(r) * kRows * t.acc_stride + static_cast<int64_t>(c) * kRowBytes);
@@ -242,18 +254,13 @@ void emit_products(Emit& e, const TileProduct& t, size_t row_tiles, FunctionRef<
     if (step_bytes == 0 || (!rest && t.steps() == 0)) continue;
     configure_for(step_bytes);
     each_product(e, t, [&](const TileProduct& one) {
-      for (int64_t panel = 0; panel < t.columns / kPanel; ++panel) emit_panel(e, one, row_tiles, panel, rest);
+      for (int64_t panel = 0; panel < t.panels(); ++panel) emit_panel(e, one, row_tiles, panel, rest);
     });
   }
 }
 
 void emit_on_tiles(Emit& e, const TileProduct& t, llvm::Value* rows) {
-  if (e.tile_step_bytes == 0) {
-    e.tile_step_bytes = std::min(t.depth_bytes, kRowBytes);
-    llvm::BasicBlock& entry = e.function->getEntryBlock();
-    llvm::IRBuilder<> b(&entry, entry.begin());
-    configure(e, b, e.tile_step_bytes);
-  }
+  configure_function(e, std::min(t.depth_bytes, kRowBytes));
   int64_t ready = e.tile_step_bytes;  // for full tiles over so many bytes
   auto prepare = [&](int64_t step_bytes) {
     if (std::exchange(ready, step_bytes) != step_bytes) configure(e, e.b, step_bytes);
@@ -316,37 +323,43 @@ void emit_one_row(Emit& e, const TileProduct& t) {
     e.b.CreateAlignedStore(sums[static_cast<size_t>(v)], at(e, t.acc, v * kRowBytes), llvm::Align(4));
 }
 
-[[noreturn]] void refuse(std::string_view what, std::string_view needs) {
-  fail({.what = text("tile_product ", what),
+[[noreturn]] void refuse(const Call& n, std::string_view what, std::string_view needs) {
+  fail({.what = text(n.op.substr(n.op.find('.') + 1), " ", what),
         .needs = std::string(needs),
         .hint = "write the product as loops: the default schedule makes tiles of them"});
+}
+
+bool is_bytes(DType d) { return d.is_integer() && d.bits == 8; }
+
+/// Of bytes, or words of unsigned ones.
+ID product_of_bytes(DType a, DType b) {
+  static constexpr ID products[2][2] = {{llvm::Intrinsic::x86_tdpbuud, llvm::Intrinsic::x86_tdpbusd},
+                                        {llvm::Intrinsic::x86_tdpbsud, llvm::Intrinsic::x86_tdpbssd}};
+  return products[a == i8][b == i8];
 }
 
 DType operand_dtype(const Call& n, size_t i) {
   const Call* address = n.args[i].as<Call>();
   const BufferLoad* place = address && address->op == "tir.address_of" ? address->args[0].as<BufferLoad>() : nullptr;
-  if (!place) refuse("of something else than T.address_of", "places in buffers");
+  if (!place) refuse(n, "of something else than T.address_of", "places in buffers");
   return place->buffer->dtype;
 }
 
 int64_t constant_of(const Call& n, size_t i) {
   const auto v = as_int(n.args[i]);
   if (!v || *v < 0 || *v >= kMostNumber)
-    refuse(text("with ", n.args[i]), text("strides, columns and depth that are constants, less than ", kMostNumber));
+    refuse(n, text("with ", n.args[i]), text("strides, columns and depth that are constants, less than ", kMostNumber));
   return *v;
 }
 
 }  // namespace
 
 llvm::Value* emit_tile_product(Emit& e, const Call& n) {
-  if (!e.level.tiles) refuse(text("at the level ", e.level.name), "a level with matrix tiles: amx");
+  if (!e.level.tiles) refuse(n, text("at the level ", e.level.name), "a level with matrix tiles: amx");
   const DType acc = operand_dtype(n, 0), a = operand_dtype(n, 2), b = operand_dtype(n, 4);
   const bool is_float = acc == f32 && a == bf16 && b == bf16;
-  auto is_bytes = [](DType d) { return d.is_integer() && d.bits == 8; };
   if (!is_float && !(acc == i32 && is_bytes(a) && (is_bytes(b) || b == u32)))
-    refuse(text("of ", acc, ", ", a, " and ", b), "float32 sums of bfloat16, or int32 sums of bytes");
-  const ID products[2][2] = {{llvm::Intrinsic::x86_tdpbuud, llvm::Intrinsic::x86_tdpbusd},
-                             {llvm::Intrinsic::x86_tdpbsud, llvm::Intrinsic::x86_tdpbssd}};
+    refuse(n, text("of ", acc, ", ", a, " and ", b), "float32 sums of bfloat16, or int32 sums of bytes");
   const TileProduct t{.acc = value_of(e, n.args[0]),
                       .a = value_of(e, n.args[2]),
                       .b = value_of(e, n.args[4]),
@@ -362,19 +375,21 @@ llvm::Value* emit_tile_product(Emit& e, const Call& n) {
                       .a_step = constant_of(n, 13) * a.bytes(),
                       .b_step = constant_of(n, 14) * (is_float ? 2 : 1),
                       .lines = constant_of(n, 15),
-                      .product = is_float ? llvm::Intrinsic::x86_tdpbf16ps : products[a == i8][b == i8]};
-  if (!n.args[6]->dtype.is_integer()) refuse(text("of ", n.args[6]->dtype, " rows"), "an integer");
+                      .product = is_float ? llvm::Intrinsic::x86_tdpbf16ps : product_of_bytes(a, b)};
+  if (!n.args[6]->dtype.is_integer()) refuse(n, text("of ", n.args[6]->dtype, " rows"), "an integer");
   const auto rows = as_int(n.args[6]);
-  if (rows && *rows > 2 * kRows) refuse(text("of ", *rows, " rows"), "at most 32 at once");
+  if (rows && *rows > 2 * kRows) refuse(n, text("of ", *rows, " rows"), "at most 32 at once");
   if (!n.args[9]->dtype.is_integer() || t.lines > kMostLines)
-    refuse(text("that asks for ", t.lines, " lines ", n.args[9], " bytes ahead"),
+    refuse(n,
+           text("that asks for ", t.lines, " lines ", n.args[9], " bytes ahead"),
            text("at most ", kMostLines, " lines, and an integer"));
-  if (t.columns == 0 || t.columns > kMostColumns || t.columns % kPanel != 0 || t.depth_bytes == 0 || t.count == 0 ||
-      t.depth_bytes % (is_float ? kRowBytes : 4) != 0)
-    refuse(text("of ", t.columns, " columns over ", n.args[8]),
-           text("panels of 32 columns, at most ",
+  if (t.columns == 0 || t.columns > kMostColumns || (t.columns != kRows && t.columns % kPanel != 0) ||
+      t.depth_bytes == 0 || t.count == 0 || t.depth_bytes % (is_float ? kRowBytes : 4) != 0)
+    refuse(n,
+           text("of ", t.columns, " columns over ", n.args[8]),
+           text("16 columns, or panels of 32, at most ",
                 kMostColumns,
-                ", a multiple of 32 bfloat16 or of 4 bytes, and a product"));
+                " columns, a multiple of 32 bfloat16 or of 4 bytes, and a product"));
   if (is_float && is_one(n.args[6])) {
     each_product(e, t, [&](const TileProduct& one) { emit_one_row(e, one); });
   } else {
@@ -382,6 +397,43 @@ llvm::Value* emit_tile_product(Emit& e, const Call& n) {
     fail_if(e, e.b.CreateICmpSGT(rows, i64_of(e, 2 * kRows)), "tile_product of more than 32 rows");
     emit_on_tiles(e, t, rows);
   }
+  return integer(e, 0, i32);
+}
+
+namespace {
+
+/// A level that has tiles, and a number of one that holds sums.
+size_t tile_of_sums(Emit& e, const Call& n) {
+  if (!e.level.tiles) refuse(n, text("at the level ", e.level.name), "a level with matrix tiles: amx");
+  const int64_t tile = constant_of(n, 0);
+  if (tile >= static_cast<int64_t>(kLeft)) refuse(n, text("of tile ", tile), text("a tile below ", kLeft));
+  return static_cast<size_t>(tile);
+}
+
+}  // namespace
+
+llvm::Value* emit_tile_dot(Emit& e, const Call& n) {
+  const size_t sums = tile_of_sums(e, n), by_turns = sums % 2;
+  const DType a = operand_dtype(n, 1), b = operand_dtype(n, 3);
+  const int64_t depth = constant_of(n, 4);
+  if (!is_bytes(a) || !(is_bytes(b) || b == u32)) refuse(n, text("of ", a, " and ", b), "bytes");
+  if (depth == 0 || depth > kRowBytes || depth % 4 != 0) refuse(n, text("over ", depth), "a multiple of 4, at most 64");
+  configure_function(e, depth);
+  if (e.tile_step_bytes != depth)
+    refuse(n, text("over ", depth, " bytes beside products over ", e.tile_step_bytes), "one depth in a function");
+  if (constant_of(n, 5) != 0) e.b.CreateIntrinsic(llvm::Intrinsic::x86_tilezero, {}, {tile(e, sums)});
+  load_tile(e, kLeft + by_turns, value_of(e, n.args[1]), constant_of(n, 2));
+  load_tile(e, kRight + by_turns, value_of(e, n.args[3]), kTileColumns * kRowBytes);
+  e.b.CreateIntrinsic(
+      product_of_bytes(a, b), {}, {tile(e, sums), tile(e, kLeft + by_turns), tile(e, kRight + by_turns)});
+  return integer(e, 0, i32);
+}
+
+llvm::Value* emit_tile_store(Emit& e, const Call& n) {
+  const size_t sums = tile_of_sums(e, n);
+  if (const DType acc = operand_dtype(n, 1); acc != i32) refuse(n, text("in ", acc), "int32");
+  e.b.CreateIntrinsic(
+      llvm::Intrinsic::x86_tilestored64, {}, {tile(e, sums), value_of(e, n.args[1]), i64_of(e, constant_of(n, 2) * 4)});
   return integer(e, 0, i32);
 }
 

@@ -27,6 +27,7 @@ namespace {
 struct LoopCondition {
   Expr expr;          ///< as it stands in the program
   Expr excess;        ///< over the anchor and what is around it: below 0 where the condition holds in the whole tile
+  Expr least;         ///< the same, at 0 or above where it holds nowhere in the tile; null: nobody knows
   VarRef step;        ///< the only loop of the tile in it, unrolled from 0 on and counted once; null if it is not so
   int64_t steps = 0;  ///< the iterations of that loop
 };
@@ -195,7 +196,8 @@ class Partitioner {
     if (!set.has_upper() || !is_pure(set.max)) return {};
     for (const For* n : loops)
       if (uses_var(set.max, *n->var)) return {};
-    LoopCondition found{part, analyzer_.simplify(set.max)};
+    LoopCondition found{.expr = part, .excess = analyzer_.simplify(set.max)};
+    if (set.has_lower() && is_pure(set.min)) found.least = analyzer_.simplify(set.min);
     if (inner.size() == 1 && inner[0]->kind == LoopKind::unrolled && is_zero(inner[0]->min)) {
       const VarRef& i = inner[0]->var;
       Expr slope = analyzer_.simplify(substitute(excess, {{i, i + 1}}) - excess);
@@ -260,6 +262,18 @@ class Partitioner {
     return seq(std::move(all));
   }
 
+  /// The loop's body behind the iterations where conditions hold: nothing but a comparison where they hold nowhere. Of these there may be
+  /// many, as where tiles of rows are in blocks.
+  ///   count   iterations behind
+  Stmt with_idle_iterations(const For& loop, const Expr& count, const std::vector<LoopCondition>& conditions) {
+    const Expr least = conditions.front().least;
+    auto same = [&](const LoopCondition& c) { return c.least && equal(c.least, least); };
+    if (analyzer_.bounds(analyzer_.simplify(count)).max <= 1 || !std::ranges::all_of(conditions, same) ||
+        !idles_without(loop.body, conditions))
+      return loop.body;
+    return make<IfThenElse>(lt(least, int_imm(0, least->dtype)), loop.body, Stmt());
+  }
+
   /// if all hold: S without them; else: S
   Stmt with_branch(const For& loop, const std::vector<LoopCondition>& conditions) {
     Expr all = bool_imm(true);
@@ -317,7 +331,7 @@ class Partitioner {
     parts.push_back(part(low, high, without(loop.body, conditions)));
     if (!analyzer_.prove_equal(high, end)) {
       Stmt heights = exact_heights(loop, high, conditions);
-      parts.push_back(part(high, end, heights ? heights : loop.body));
+      parts.push_back(part(high, end, heights ? heights : with_idle_iterations(loop, end - high, conditions)));
     }
     return seq(std::move(parts));
   }

@@ -54,6 +54,10 @@ inline constexpr const char* kOnTiles = "on_tiles";
 /// many cache lines of what lies so many bytes behind it, the next iteration for those after them.
 inline constexpr const char* kAsksAhead = "asks_ahead";
 
+/// Annotation of a loop whose body is a T.tile_product of several groups' sums and a loop over the groups that uses them: the use of one
+/// iteration's sums and the products of the next one overlap.
+inline constexpr const char* kOverlapsUse = "overlaps_use";
+
 struct LowerPass {
   std::string_view name;  ///< as TVM names it, where TVM has it
   std::string_view does;
@@ -101,6 +105,7 @@ tir::PrimFuncRef loop_partition(const tir::PrimFuncRef& func, const LowerOptions
 tir::PrimFuncRef inject_prefetch(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef lower_dot_products(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef lower_tile_products(const tir::PrimFuncRef& func, const LowerOptions& options);
+tir::PrimFuncRef overlap_tile_products(const tir::PrimFuncRef& func, const LowerOptions&);
 tir::PrimFuncRef vectorize_loop(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef unroll_loop(const tir::PrimFuncRef& func, const LowerOptions& options);
 tir::PrimFuncRef remove_no_op(const tir::PrimFuncRef& func, const LowerOptions&);

@@ -11,6 +11,7 @@
 #include "arith/linear.h"
 #include "ir/builtins.h"
 #include "passes/lower/lower.h"
+#include "passes/lower/tile_product.h"
 
 namespace sator::passes {
 
@@ -18,10 +19,9 @@ using namespace tir;
 
 namespace {
 
-constexpr int64_t kWidth = 32;                                          // columns of a panel
-constexpr int64_t kMostRows = 32;                                       // of one T.tile_product
-constexpr size_t kAhead = 9, kFromZero = 10, kCount = 11, kLines = 15;  // among its arguments
-constexpr int64_t kStepLines = 32;                                      // cache lines of a panel, for 64 bytes of k
+constexpr int64_t kWidth = 32;      // columns of a panel
+constexpr int64_t kMostRows = 32;   // of one T.tile_product
+constexpr int64_t kStepLines = 32;  // cache lines of a panel, for 64 bytes of k
 
 /// Where an operand's elements lie: buffer[base + the coefficient of each loop * its variable].
 struct Operand {
@@ -147,7 +147,7 @@ bool zeroes_sums_of(const Call& product, const Stmt& s) {
   const std::optional<Loops> loops = outer ? loops_of(*outer) : std::nullopt;
   if (!loops || loops->store->indices.size() != 1 || !is_zero(loops->store->value)) return false;
   const std::optional<Operand> place = operand_at(loops->store->buffer, loops->store->indices[0], *loops);
-  const BufferLoad& sums = *product.args[0].as<Call>()->args[0].as<BufferLoad>();
+  const BufferLoad& sums = *product.args[kAcc].as<Call>()->args[0].as<BufferLoad>();
   if (!place || place->buffer != sums.buffer || !equal(place->base, sums.indices[0])) return false;
   int64_t columns = 1;
   std::optional<size_t> row, batch;
@@ -155,11 +155,11 @@ bool zeroes_sums_of(const Call& product, const Stmt& s) {
     const auto extent = as_int(loops->all[l]->extent);
     if (row && !batch && !is_one(product.args[kCount])) {
       batch = l;
-      if (!extent || !is_int(product.args[kCount], *extent) || !is_int(product.args[kCount + 1], place->steps[l]))
+      if (!extent || !is_int(product.args[kCount], *extent) || !is_int(product.args[kAccStep], place->steps[l]))
         return false;
-    } else if (!row && is_int(product.args[7], columns)) {
+    } else if (!row && is_int(product.args[kColumns], columns)) {
       row = l;
-      if (!is_int(product.args[1], place->steps[l])) return false;
+      if (!is_int(product.args[kAccStride], place->steps[l])) return false;
     } else if (!row && extent && place->steps[l] == columns) {
       columns *= *extent;
     } else {
@@ -167,8 +167,8 @@ bool zeroes_sums_of(const Call& product, const Stmt& s) {
     }
   }
   const std::optional<Extents> extents = extents_of(*loops, row, batch, *place);
-  return extents && extents->outside.empty() && is_int(product.args[7], columns) &&
-         batch.has_value() == !is_one(product.args[kCount]) && equal(extents->rows, product.args[6]);
+  return extents && extents->outside.empty() && is_int(product.args[kColumns], columns) &&
+         batch.has_value() == !is_one(product.args[kCount]) && equal(extents->rows, product.args[kRows]);
 }
 
 class TileProduct {
@@ -255,7 +255,7 @@ class TileProduct {
       }
       columns_ *= *extent(l);
     }
-    return columns_ % kWidth == 0;
+    return columns_ == kWidth / 2 || columns_ % kWidth == 0;
   }
 
   bool is_row(size_t l) const { return acc_->steps[l] != 0 && a_->steps[l] != 0 && l != batch_; }
@@ -298,7 +298,7 @@ const Call* only_product(const Stmt& s) {
   const Evaluate* e = (branch && !branch->else_case ? branch->then_case : s).as<Evaluate>();
   const Call* call = e ? e->value.as<Call>() : nullptr;
   if (!call || call->op != "tir.tile_product") return nullptr;
-  return !branch || equal(branch->condition, lt(int_imm(0, i64), call->args[6])) ? call : nullptr;
+  return !branch || equal(branch->condition, lt(int_imm(0, i64), call->args[kRows])) ? call : nullptr;
 }
 
 /// Products whose sums begin at zero by the statement before do it themselves.
