@@ -19,7 +19,6 @@ using namespace tir;
 
 namespace {
 
-constexpr int64_t kWidth = 32;      // columns of a panel
 constexpr int64_t kMostRows = 32;   // of one T.tile_product
 constexpr int64_t kStepLines = 32;  // cache lines of a panel, for 64 bytes of k
 
@@ -233,7 +232,7 @@ class TileProduct {
     depth_ = group;
     for (size_t l = loops_.all.size(); l-- > 0;) {
       if (acc_->steps[l] != 0) continue;
-      if (!extent(l) || a_->steps[l] != depth_ || b_->steps[l] * b_scale_ != depth_ * kWidth) return false;
+      if (!extent(l) || a_->steps[l] != depth_ || b_->steps[l] * b_scale_ != depth_ * kPanelColumns) return false;
       depth_ *= *extent(l);
     }
     return group != 2 || depth_ % 32 == 0;
@@ -242,20 +241,20 @@ class TileProduct {
   /// The loops over columns count up a panel, then panels.
   bool find_columns(int group) {
     columns_ = 1;
-    b_stride_ = depth_ * kWidth;
+    b_stride_ = depth_ * kPanelColumns;
     for (size_t l = loops_.all.size(); l-- > 0;) {
       if (acc_->steps[l] == 0 || a_->steps[l] != 0) continue;
       if (!extent(l) || acc_->steps[l] != columns_) return false;
       const int64_t step = b_->steps[l] * b_scale_;
-      if (columns_ < kWidth) {
-        if (step != columns_ * group || kWidth % (columns_ * *extent(l)) != 0) return false;
+      if (columns_ < kPanelColumns) {
+        if (step != columns_ * group || kPanelColumns % (columns_ * *extent(l)) != 0) return false;
       } else {
-        if (columns_ != kWidth) return false;
+        if (columns_ != kPanelColumns) return false;
         b_stride_ = step;
       }
       columns_ *= *extent(l);
     }
-    return columns_ == kWidth / 2 || columns_ % kWidth == 0;
+    return columns_ == kPanelColumns / 2 || columns_ % kPanelColumns == 0;
   }
 
   bool is_row(size_t l) const { return acc_->steps[l] != 0 && a_->steps[l] != 0 && l != batch_; }
@@ -280,7 +279,7 @@ class TileProduct {
   /// Whether whole panels may be summed where the last one is not full: B holds whole ones, and nobody else reads the sums' memory.
   bool may_pad_columns() const {
     const auto elements = b_->buffer->rank() == 1 ? as_int(b_->buffer->shape[0]) : std::nullopt;
-    return acc_->buffer->scope() == "local" && elements && *elements * b_scale_ % (depth_ * kWidth) == 0;
+    return acc_->buffer->scope() == "local" && elements && *elements * b_scale_ % (depth_ * kPanelColumns) == 0;
   }
 
   Loops loops_;

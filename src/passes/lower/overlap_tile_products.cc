@@ -19,11 +19,10 @@ using namespace tir;
 
 namespace {
 
-constexpr int64_t kLag = 2;     // tiles that are multiplied before one is stored
-constexpr int64_t kSide = 16;   // rows and columns of a tile of sums
-constexpr int64_t kTiles = 4;   // of sums
-constexpr int64_t kStep = 64;   // of k, that one T.tile_dot sums
-constexpr int64_t kWidth = 32;  // columns of a panel
+constexpr int64_t kLag = 2;    // tiles that are multiplied before one is stored
+constexpr int64_t kSide = 16;  // rows and columns of a tile of sums
+constexpr int64_t kTiles = 4;  // of sums
+constexpr int64_t kStep = 64;  // of k, that one T.tile_dot sums
 
 class Overlap {
  public:
@@ -130,7 +129,7 @@ class Overlap {
                                                 {number(g),
                                                  address(kA, step, g * argument(kAStep) + k),
                                                  product_->args[kAStride],
-                                                 address(kB, step, g * argument(kBStep) + k * kWidth),
+                                                 address(kB, step, g * argument(kBStep) + k * kPanelColumns),
                                                  number(std::min(depth, kStep)),
                                                  number(k == 0 ? 1 : 0)})));
   }

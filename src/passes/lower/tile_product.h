@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace sator::passes {
 
@@ -23,5 +24,8 @@ enum TileProductArgument : size_t {
   kBStep,
   kLines
 };
+
+/// Of its right operand.
+inline constexpr int64_t kPanelColumns = 32;
 
 }  // namespace sator::passes
