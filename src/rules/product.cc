@@ -60,6 +60,24 @@ BlockHandle block_that_stores(Schedule& s, const BlockHandle& product, size_t ow
   return consumers[0];
 }
 
+std::vector<std::string> read_by_columns(const Block& block, const VarRef& column) {
+  std::vector<std::string> out;
+  for (const BufferRegionRef& r : block.reads) {
+    const bool follows = r->region.size() >= 2 && uses_var(r->region[0]->min, *column);
+    if (follows && r->buffer != block.writes[0]->buffer) out.push_back(r->buffer->name);
+  }
+  return out;
+}
+
+void ask_for(Schedule& s, const std::vector<std::string>& buffers, int64_t iterations, const Loop& loop,
+             const char* key) {
+  std::vector<NodeRef> requests;
+  for (const std::string& name : buffers)
+    requests.push_back(make<Array>(std::vector<NodeRef>{string_imm(name), int_imm(iterations)}));
+  if (!requests.empty())
+    annotate(s, loop, std::string(key), schedule::Value(NodeRef(make<Array>(std::move(requests)))));
+}
+
 void sum_in_pairs(Schedule& s, const Loop& k) {
   annotate(s, k, std::string(passes::kSumsPairs), schedule::Value(NodeRef(int_imm(1))));
 }
@@ -238,15 +256,7 @@ Loop tile_partial(Schedule& s, const ProductPlan& plan, size_t rows, int64_t vec
 void prefetch_weights(Schedule& s, const BlockHandle& block, const Loop& k, const target::CpuLevel& level) {
   if (level.prefetch_iterations == 0) return;
   const Block& product = s.get(block);
-  std::vector<NodeRef> requests;
-  for (const BufferRegionRef& r : product.reads) {
-    bool follows_columns = !r->region.empty() && uses_var(r->region[0]->min, *product.iter_vars[1]->var);
-    if (!follows_columns || r->buffer == product.writes[0]->buffer || r->region.size() < 2) continue;
-    requests.push_back(
-        make<Array>(std::vector<NodeRef>{string_imm(r->buffer->name), int_imm(level.prefetch_iterations)}));
-  }
-  if (!requests.empty())
-    annotate(s, k, std::string("software_prefetch"), schedule::Value(NodeRef(make<Array>(std::move(requests)))));
+  ask_for(s, read_by_columns(product, product.iter_vars[1]->var), level.prefetch_iterations, k);
 }
 
 /// Whether the panels of one group are too deep to stay in the L2 cache while many tiles of rows pass over them.

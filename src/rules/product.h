@@ -52,6 +52,11 @@ void make_panel_wise(schedule::Schedule& s, const schedule::BlockHandle& operand
 /// consumer, or a copy.
 ///   own_blocks   how many blocks there are up to the product
 schedule::BlockHandle block_that_stores(schedule::Schedule& s, const schedule::BlockHandle& product, size_t own_blocks);
+/// What the block reads by its columns, in panels: weights, their scales. Names of buffers.
+std::vector<std::string> read_by_columns(const tir::Block& block, const VarRef& column);
+/// Tells InjectPrefetch to ask for the buffers, `iterations` of the loop ahead, or by another key as InjectPrefetch knows them.
+void ask_for(schedule::Schedule& s, const std::vector<std::string>& buffers, int64_t iterations,
+             const schedule::Loop& loop, const char* key = "software_prefetch");
 /// Tells LowerDotProducts that one instruction sums the loop.
 void sum_in_pairs(schedule::Schedule& s, const schedule::Loop& k);
 

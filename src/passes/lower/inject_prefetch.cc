@@ -1,5 +1,10 @@
 // A loop annotated "software_prefetch" = [name of a buffer, iterations ahead] (or a list of such pairs) asks for the cache
 // lines that a later iteration reads of the buffer. What lies beyond the buffer's end is asked for in vain, without harm.
+//
+// A loop inside of a parallel one that is annotated "prefetch_for_next" in the same form asks for what the next iteration of the parallel
+// loop reads of the buffer: in equal parts, which so many iterations of the loop right inside of the parallel one share.
+//   for p in parallel: for t: for h in 0..2, annotated ["B", 8]: use(B[p * 4096 ..])
+//   =>  for p in parallel: for t: for h in 0..2: if t < 8: prefetch(B[(p + 1) * 4096 + (t * 2 + h) * 256 ..]); use(B[p * 4096 ..])
 #include "arith/analyzer.h"
 #include "arith/intset.h"
 #include "ir/builtins.h"
@@ -12,6 +17,7 @@ using namespace tir;
 namespace {
 
 constexpr const char* kKey = "software_prefetch";
+constexpr const char* kForNext = "prefetch_for_next";
 /// Lines that one iteration may ask for: more than a CPU can have under way gains nothing.
 constexpr int64_t kMaxLines = 32;
 
@@ -28,8 +34,8 @@ std::optional<Request> as_request(const Array& pair) {
   return Request{name->value, distance->value};
 }
 
-std::vector<Request> requests(const For& loop) {
-  auto at = loop.annotations.find(kKey);
+std::vector<Request> requests(const For& loop, const char* key) {
+  auto at = loop.annotations.find(key);
   if (at == loop.annotations.end()) return {};
   std::vector<Request> out;
   const Array* list = at->second.as<Array>();
@@ -44,10 +50,10 @@ std::vector<Request> requests(const For& loop) {
     out.push_back(*request);
   }
   if (out.empty())
-    fail({.what = text("loop ", loop.var->name, " has a malformed ", kKey),
+    fail({.what = text("loop ", loop.var->name, " has a malformed ", key),
           .needs = "[name of a buffer, iterations ahead >= 1], or a list of such pairs",
-          .hint = "annotate(loop, \"software_prefetch\", [\"B\", 8])",
-          .at = {{ref(loop), kKey}}});
+          .hint = text("annotate(loop, \"", key, "\", [\"B\", 8])"),
+          .at = {{ref(loop), key}}});
   return out;
 }
 
@@ -60,7 +66,9 @@ struct Span {
 /// What one iteration of a loop reads of a buffer, in spans; nothing of a load without bounds, or in too many places.
 class Reads {
  public:
-  explicit Reads(std::string name) : name_(std::move(name)) {}
+  /// Gaps that are wider than a line are left out, or belong to the span around them.
+  enum class Gaps { out, in };
+  Reads(std::string name, Gaps gaps) : name_(std::move(name)), gaps_(gaps) {}
 
   BufferRef buffer;
   std::vector<Span> spans;
@@ -79,16 +87,17 @@ class Reads {
   }
 
   int64_t per_line() const { return std::max<int64_t>(1, kLineBytes / buffer->dtype.bytes()); }
+  int64_t lines_of(const Span& s) const { return (s.extent + per_line() - 1) / per_line(); }
   int64_t lines() const {
     int64_t sum = 0;
-    for (const Span& s : spans) sum += (s.extent + per_line() - 1) / per_line();
+    for (const Span& s : spans) sum += lines_of(s);
     return sum;
   }
 
  private:
   /// A loop whose steps are wider than a line is walked, so that the gaps between them are not read; others are covered.
   bool add(const Expr& index, size_t at) {
-    for (; at < loops_.size(); ++at) {
+    for (; gaps_ == Gaps::out && at < loops_.size(); ++at) {
       const For& loop = *loops_[at];
       auto steps = as_int(loop.extent);
       RangeRef alone = arith::eval_set(index, {{loop.var, arith::IntSet::from_min_extent(loop.min, loop.extent)}})
@@ -126,20 +135,97 @@ class Reads {
   }
 
   std::string name_;
+  Gaps gaps_;
   std::vector<ForRef> loops_;
   arith::Analyzer analyzer_;
+};
+
+/// The caches that a line is asked into: all, or those behind the first.
+enum Locality : int64_t { kBehindFirst = 2, kAll = 3 };
+
+Stmt prefetch(const BufferRef& buffer, const Expr& index, Locality locality) {
+  const Expr place = call_builtin("tir.address_of", {load(buffer, {index})});
+  return make<Evaluate>(call(i32, "tir.prefetch", {place, int_imm(0), int_imm(locality), int_imm(1)}));
+}
+
+/// The loops of kForNext.
+class ForNext {
+ public:
+  explicit ForNext(const LowerOptions& options) : options_(options) {}
+
+  Stmt run(const Stmt& stmt) {
+    const For* loop = stmt.as<For>();
+    const bool counts = loop && (loop->kind == LoopKind::parallel || !path_.empty());
+    if (counts) path_.push_back(loop);
+    Stmt out = cast<StmtNode>(stmt->info().map_children(*stmt, [&](const NodeRef& child) -> NodeRef {
+      const StmtNode* inner = child->as<StmtNode>();
+      return inner ? NodeRef(run(ref(*inner))) : child;
+    }));
+    if (loop && loop->annotations.count(kForNext) > 0) out = asking(*out.as<For>());
+    if (counts) path_.pop_back();
+    return out;
+  }
+
+ private:
+  Stmt asking(const For& loop) const {
+    std::vector<Stmt> stmts;
+    for (const Request& r : requests(loop, kForNext)) {
+      std::vector<Stmt> asked = path_.size() > 1 ? lines_of_next(r) : std::vector<Stmt>{};
+      if (!asked.empty()) {
+        const VarRef& first = path_[1]->var;
+        stmts.push_back(make<IfThenElse>(lt(first, int_imm(r.distance, first->dtype)), seq(std::move(asked)), Stmt()));
+      } else if (options_.note) {
+        options_.note({.what = text("loop ", loop.var->name, " does not prefetch ", r.buffer),
+                       .needs = "a parallel loop around it, of which an iteration reads parts of known sizes",
+                       .hint = "annotate another loop"});
+      }
+    }
+    stmts.push_back(loop.body);
+    Attrs others = loop.annotations;
+    others.erase(kForNext);
+    return with(with(loop, &For::body, seq(std::move(stmts))), &For::annotations, others);
+  }
+
+  /// The lines of one iteration's part.
+  std::vector<Stmt> lines_of_next(const Request& r) const {
+    const For& around = *path_.front();
+    Reads reads(r.buffer, Reads::Gaps::in);
+    reads.visit(around.body);
+    int64_t parts = r.distance;
+    Expr part = cast_to(i64, path_[1]->var);
+    for (size_t l = 2; l < path_.size(); ++l) {
+      const int64_t extent = as_int(path_[l]->extent).value_or(0);
+      parts *= extent;
+      part = part * int_imm(extent, i64) + cast_to(i64, path_[l]->var);
+    }
+    if (!reads.bounded || parts == 0) return {};
+    std::vector<Stmt> out;
+    arith::Analyzer analyzer;
+    for (const Span& span : reads.spans) {
+      const int64_t each = (reads.lines_of(span) + parts - 1) / parts;
+      const Expr begin = substitute(span.min, {{around.var, around.var + 1}});
+      for (int64_t line = 0; line < each; ++line) {
+        const Expr at = (part * each + line) * reads.per_line();
+        out.push_back(prefetch(reads.buffer, analyzer.simplify(begin + cast_to(begin->dtype, at)), kBehindFirst));
+      }
+    }
+    return out;
+  }
+
+  const LowerOptions& options_;
+  std::vector<const For*> path_;  // a parallel loop, and those inside of it
 };
 
 }  // namespace
 
 PrimFuncRef inject_prefetch(const PrimFuncRef& func, const LowerOptions& options) {
   arith::Analyzer analyzer;
-  Stmt body = transform(func->body, [&](const For& loop) -> Stmt {
-    std::vector<Request> wanted = requests(loop);
+  Stmt body = transform(ForNext(options).run(func->body), [&](const For& loop) -> Stmt {
+    std::vector<Request> wanted = requests(loop, kKey);
     if (wanted.empty()) return ref(loop);
     std::vector<Stmt> stmts;
     for (const Request& r : wanted) {
-      Reads reads(r.buffer);
+      Reads reads(r.buffer, Reads::Gaps::out);
       reads.visit(loop.body);
       if (!reads.bounded || reads.spans.empty() || reads.lines() > kMaxLines) {
         if (options.note)
@@ -150,11 +236,8 @@ PrimFuncRef inject_prefetch(const PrimFuncRef& func, const LowerOptions& options
       }
       for (const Span& span : reads.spans) {
         Expr first = substitute(span.min, {{loop.var, loop.var + r.distance}});
-        for (int64_t at = 0; at < span.extent; at += reads.per_line()) {
-          Expr place = load(reads.buffer, {analyzer.simplify(first + at)});
-          stmts.push_back(make<Evaluate>(call(
-              i32, "tir.prefetch", {call_builtin("tir.address_of", {place}), int_imm(0), int_imm(3), int_imm(1)})));
-        }
+        for (int64_t at = 0; at < span.extent; at += reads.per_line())
+          stmts.push_back(prefetch(reads.buffer, analyzer.simplify(first + at), kAll));
       }
     }
     For copy = loop;
