@@ -53,27 +53,6 @@ void check_config(const KVCacheConfig& c) {
     refuse(text("alibi_slopes is a ", *slopes, " tensor for ", c.num_qo_heads, " heads"), "float32[num_qo_heads]");
 }
 
-// [max_total_seq_len, R]; null without frequencies. The angle is rounded to float32 before its cosine is taken, as in the
-// models' reference code; the cosine itself is computed in double.
-Value rope_table(const KVCacheConfig& c, const Ref<Tensor>& frequencies, double scale) {
-  const Tensor* f = frequencies.get();
-  if (!f) return {};
-  if (f->dtype() != f32 || f->rank() != 1 || f->dim(0) < 1 || 2 * f->dim(0) > c.head_dim)
-    refuse(text("rope_inv_freq is a ", *f, " tensor for heads of ", c.head_dim),
-           "float32[R / 2] with 2 <= R <= head_dim");
-  int64_t half = f->dim(0);
-  Ref<Tensor> table = Tensor::empty(Dims{c.max_total_seq_len, 2 * half}, f32);
-  const float* inv_freq = f->data_as<const float>();
-  float* row = table->data_as<float>();
-  for (int64_t position = 0; position < c.max_total_seq_len; ++position, row += 2 * half)
-    for (int64_t j = 0; j < half; ++j) {
-      double angle = static_cast<float>(position) * inv_freq[j];
-      row[j] = static_cast<float>(std::cos(angle) * scale);
-      row[half + j] = static_cast<float>(std::sin(angle) * scale);
-    }
-  return table;
-}
-
 // [H, B]; null without slopes.
 Value bias_table(const KVCacheConfig& c) {
   if (!c.alibi_slopes) return {};
@@ -126,6 +105,29 @@ void PagedKVCache::StepTensor::allocate(int64_t capacity) {
 }
 
 void PagedKVCache::StepTensor::resize(int64_t extent) { tensor->show(tensor->storage(), 0, std::array{extent}); }
+
+PagedKVCache::RopeTable::RopeTable(const KVCacheConfig& c, const Tensor& frequencies, double factor) : scale(factor) {
+  if (frequencies.dtype() != f32 || frequencies.rank() != 1 || frequencies.dim(0) < 1 ||
+      2 * frequencies.dim(0) > c.head_dim)
+    refuse(text("rope_inv_freq is a ", frequencies, " tensor for heads of ", c.head_dim),
+           "float32[R / 2] with 2 <= R <= head_dim");
+  const auto* data = frequencies.data_as<const float>();
+  inv_freq.assign(data, data + frequencies.dim(0));
+  rows = Tensor::empty(Dims{c.max_total_seq_len, 2 * frequencies.dim(0)}, f32);
+}
+
+// The angle is rounded to float32 before its cosine is taken, as in the models' reference code; the cosine itself is computed
+// in double.
+void PagedKVCache::RopeTable::fill(int64_t positions) {
+  const size_t half = inv_freq.size();
+  float* row = rows.as<Tensor>()->data_as<float>() + static_cast<size_t>(filled) * 2 * half;
+  for (; filled < positions; ++filled, row += 2 * half)
+    for (size_t j = 0; j < half; ++j) {
+      const double angle = static_cast<float>(filled) * inv_freq[j];
+      row[j] = static_cast<float>(std::cos(angle) * scale);
+      row[half + j] = static_cast<float>(std::sin(angle) * scale);
+    }
+}
 
 PagedKVCache::Pool::Pool(const KVCacheConfig& c, int64_t w)
     : window(w),
@@ -206,7 +208,8 @@ void PagedKVCache::allocate_pages() {
 
 void PagedKVCache::assign(const VirtualMachine& vm, const OtherLayers& to) {
   const KVCacheConfig& c = config_;
-  const Value rope = rope_table(c, to.rope_inv_freq, to.rope_scale);
+  Value rope;
+  if (to.rope_inv_freq) rope = rope_tables_.emplace_back(c, *to.rope_inv_freq, to.rope_scale).rows;
   check_kernel(vm, to.kv_append, "kv_append", to.rope_inv_freq ? 7 : 4);
   const bool sinks = has_sinks(vm, to.attention);
   check_kernel(vm, to.attention, "attention", c.alibi_slopes || sinks ? 12 : 11);
@@ -335,6 +338,7 @@ void PagedKVCache::fill_step(std::span<const int64_t> ids, std::span<const int64
     kv_lengths_.data[i] = static_cast<int32_t>(length);
     longest_ = std::max(longest_, length);
   }
+  for (RopeTable& table : rope_tables_) table.fill(longest_);
   for (StepTensor* per_token : {&positions_, &token_seq_}) per_token->resize(num_tokens_);
   kv_lengths_.resize(num_sequences);
   q_indptr_.resize(num_sequences + 1);

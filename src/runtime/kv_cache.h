@@ -42,7 +42,8 @@
 //
 //   qkv        float32[n, H + 2 * G, D]
 //   positions  int32[n]                 of each token in its sequence, from 0
-//   rope       float32[L, R]            row p: cos(p * inv_freq[j]) for j < R/2, then the R/2 sines
+//   rope       float32[L, R]            row p: cos(p * inv_freq[j]) for j < R/2, then the R/2 sines; only the rows of
+//                                       positions that a sequence has reached are filled
 //   slots      int32[n]
 //   q          float32[n, H, D]         written: the rotated queries
 //   k_pages    T[P, G, D, 16]           written with the rotated keys
@@ -201,6 +202,18 @@ class PagedKVCache final : public KVState {
     void resize(int64_t extent);
   };
 
+  /// The cosines and sines of the positions. A row is filled before the first step that needs it: most sequences are far
+  /// shorter than the longest that a model allows. Memory of rows that were never filled is not committed.
+  struct RopeTable {
+    RopeTable(const KVCacheConfig& config, const Tensor& frequencies, double factor);
+    /// The rows of at least the first `positions` positions.
+    void fill(int64_t positions);
+    std::vector<float> inv_freq;  // R / 2
+    double scale;
+    Value rows;          // float32[max_total_seq_len, R]
+    int64_t filled = 0;  // rows
+  };
+
   /// Pages of the layers that see equally far.
   struct Pool {
     Pool(const KVCacheConfig& config, int64_t window);
@@ -215,6 +228,7 @@ class PagedKVCache final : public KVState {
 
   KVCacheConfig config_;
   std::vector<Pool> pools_;  // every sequence is in all of them
+  std::vector<RopeTable> rope_tables_;
   struct Layer {
     Value k_pages, v_pages;
     size_t pool = 0;

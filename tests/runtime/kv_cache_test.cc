@@ -1,8 +1,10 @@
 #include "runtime/kv_cache.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <complex>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <random>
@@ -460,6 +462,57 @@ TEST(PagedKVCache, RefusesWhatItCannotDoAndStaysAsItWas) {
   EXPECT_EQ(c.get_query_positions()->data_as<int32_t>()[0], 0);
   c.clear();
   EXPECT_EQ(c.num_available_pages(), c.num_pages());
+}
+
+// Of a head (1, 0), the rotated key is the cosine and the sine.
+TEST(PagedKVCache, EveryPositionIsRotatedByTheSameBits) {
+  const KVShape shape{.qo_heads = 1, .kv_heads = 1, .dim = 6, .rope = 6, .window = 90};
+  KVCacheConfig config = sizes(2, 300, 50);
+  config.rope_scale = 1.1;
+  Model m(shape, config, 1, {}, {1});  // the other layer's scale is 1
+  auto step = [&](std::vector<int64_t> ids, std::vector<int64_t> lengths) {
+    m.cache->begin_forward(ids, lengths);
+    const int64_t n = m.cache->get_query_positions()->dim(0);
+    Ref<Tensor> qkv = Tensor::empty(Dims{n, 3, 6}, f32), o = Tensor::empty(Dims{n, 1, 6}, f32);
+    for (int64_t i = 0; i < qkv->num_elements(); ++i) qkv->data_as<float>()[i] = i % 6 < 3 ? 1 : 0;
+    for (int64_t layer : {0, 1}) m.cache->attention_with_fused_qkv(*m.vm, layer, kScale, qkv, o);
+    m.cache->end_forward();
+  };
+  m.add(1);
+  m.add(2);
+  step({1}, {3});
+  step({1, 2}, {1, 40});
+  step({1}, {50});
+  m.cache->popn(1, 30);
+  step({1, 2}, {35, 1});
+  const int64_t length = m.cache->sequence_length(1);
+  ASSERT_EQ(length, 59);
+  Ref<Tensor> keys = m.cache->debug_get_kv(1, 0, length).k;
+  const auto* key = keys->data_as<const float>();
+  for (double scale : {1.1, 1.0})
+    for (int64_t position = 0; position < length; ++position, key += 6)
+      for (int64_t j = 0; j < 3; ++j) {
+        const auto inv_freq = static_cast<float>(std::pow(500.0, -2.0 * static_cast<double>(j) / 6));
+        const double angle = static_cast<float>(position) * inv_freq;
+        ASSERT_EQ(key[j], static_cast<float>(std::cos(angle) * scale)) << position;
+        ASSERT_EQ(key[3 + j], static_cast<float>(std::sin(angle) * scale)) << position;
+      }
+}
+
+int64_t resident_bytes() {
+  int64_t all = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+// Pages and a rotary table for 8 million positions are 3 GB; what a sequence of 20 touches is little of it.
+TEST(PagedKVCache, ALongContextTakesNoMemoryUntilItIsUsed) {
+  const int64_t before = resident_bytes();
+  Model m({.qo_heads = 1, .kv_heads = 1, .dim = 32, .rope = 32}, sizes(1, 8'000'000, 20, 1));
+  m.add(1);
+  EXPECT_LT(m.step({1}, {20}), kTolerance);
+  EXPECT_LT(m.step({1}, {1}), kTolerance);
+  EXPECT_LT(resident_bytes() - before, int64_t{64} << 20);
 }
 
 TEST(PagedKVCache, LayersThatAreNotRotated) {
