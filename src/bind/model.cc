@@ -80,7 +80,7 @@ class LanguageModel {
     nlohmann::json json;
     cli::Streams streams{in, unused, notes, json};
     cli::say_what_is_not_done(suggested, streams);
-    cli::fit_to_model(options, given, tokenizer(), model_, suggested, streams);
+    cli::fit_to_model(options, given, tokenizer(), model_.config, suggested, streams);
     if (const std::string said = notes.str(); !said.empty()) warn(said.substr(0, said.size() - 1), 4);
     const std::vector<int32_t> ids = tokenizer().encode(prompt, true);
     if (ids.empty())

@@ -36,14 +36,21 @@ static int64_t whole_number(const std::string& option, std::string_view word) {
   return v;
 }
 
+// The whole numbers of a range, within 64 bits.
+static std::string integers_of(const Range& range) {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
+  const int64_t least = std::isinf(range.least) ? kLeast : static_cast<int64_t>(range.least) + range.beyond_least;
+  return text("from ", least, " to ", std::isinf(range.most) ? kMost : static_cast<int64_t>(range.most));
+}
+
 // CLI11 reads an empty word as the number 0, and one beyond 64 bits as the largest there is.
-static std::string mistake_of_number(const std::string& word, bool is_integer) {
+static std::string mistake_of_number(const std::string& word, bool is_integer, const Range& range) {
   if (word.empty()) return "a number is missing";
   const size_t sign = word[0] == '+' ? 1 : 0;
   int64_t v = 0;
   const auto [end, error] = std::from_chars(word.data() + sign, word.data() + word.size(), v);
   if (!is_integer || error != std::errc::result_out_of_range) return "";
-  return text(word, " is not from ", std::numeric_limits<int64_t>::min(), " to ", std::numeric_limits<int64_t>::max());
+  return text(word, " is not ", integers_of(range));
 }
 
 // Hands a slot to the CLI11 call for its type.
@@ -85,7 +92,9 @@ static std::string add_option(CLI::App& app, const Option& option) {
       std::holds_alternative<int64_t*>(into) || std::holds_alternative<std::optional<int64_t>*>(into);
   const bool is_real = std::holds_alternative<double*>(into) || std::holds_alternative<std::optional<double>*>(into);
   if (is_integer || is_real || std::holds_alternative<std::vector<int64_t>*>(into))
-    bound->check([is_integer](const std::string& word) { return mistake_of_number(word, is_integer); });
+    bound->check([is_integer, range = option.range.value_or(Range{})](const std::string& word) {
+      return mistake_of_number(word, is_integer, range);
+    });
   if (!option.choices.empty()) bound->check(CLI::IsMember(option.choices));
   return bound->get_default_str();
 }
@@ -208,6 +217,21 @@ static const Option* missing_text(const Command& command) {
                        OptionName(lacks->name).flags,
                        " - to read it from standard input");
   fail(std::move(reason));
+}
+
+// An option of one value that is given several times.
+static void refuse_repeated(const CLI::App& app, const std::vector<Option>& options) {
+  for (const Option& option : options) {
+    const bool is_list = std::holds_alternative<std::vector<std::string>*>(option.into) ||
+                         std::holds_alternative<std::vector<int64_t>*>(option.into);
+    const OptionName name(option.name);
+    if (is_list || std::holds_alternative<bool*>(option.into) || name.positional()) continue;
+    const std::string flag(split(name.flags, ',').back());
+    if (const size_t times = app.get_option(flag)->count(); times > 1)
+      fail({.what = text(flag, " is given ", times, " times"),
+            .needs = text(flag, " at most once"),
+            .hint = "keep the one that is meant"});
+  }
 }
 
 // A required option that another one replaces: exactly one of the two is given.
@@ -337,6 +361,7 @@ static void run_command(const std::string& called, const Command& command, const
     out << help(called, command, options, defaults);
     return;
   } catch (const CLI::ParseError& error) {
+    refuse_repeated(app, options);
     fail_usage(called, command, unread_words(command, args), error);
   }
   for (size_t i = 0; i < options.size(); ++i) check_range(options[i], defaults[i]);

@@ -130,8 +130,8 @@ void run(const ChatArguments& a, Streams& io) {
   GenerateOptions options{.sampling = sampling_of(a.sampling, suggested)};
   Sampler check(options.sampling);  // refuses before the model is compiled
   const auto schema = schema_of(a.sampling, io);
+  fit_to_model(options, a.sampling, tokenizer, read_model_config(folder), suggested, io);
   llm::OpenModel model = open(a.model, io);
-  fit_to_model(options, a.sampling, tokenizer, model, suggested, io);
   if (auto end = tokenizer.eos_id(); end && std::ranges::find(options.stop_ids, *end) == options.stop_ids.end())
     options.stop_ids.push_back(*end);
   options.max_tokens = a.sampling.max_tokens.value_or(suggested.max_new_tokens.value_or(model.limits.context_window));

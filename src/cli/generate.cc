@@ -61,8 +61,8 @@ void run(const GenerateArguments& a, Streams& io) {
       .max_tokens = a.sampling.max_tokens ? *a.sampling.max_tokens : tokens_suggested(suggested, prompt, io)};
   Sampler check(options.sampling);  // refuses before the model is compiled
   const auto schema = schema_of(a.sampling, io);
+  fit_to_model(options, a.sampling, tokenizer, read_model_config(folder), suggested, io);
   llm::OpenModel model = open(a.model, io);
-  fit_to_model(options, a.sampling, tokenizer, model, suggested, io);
   follow_schema(options, schema, tokenizer, model);
   options.logprobs = a.logprobs, options.prompt_logprobs = a.prompt_logprobs;
 
@@ -82,6 +82,8 @@ void run(const GenerateArguments& a, Streams& io) {
              {"ids", made.ids},
              {"text", made.text},
              {"stopped_by", name_of(done.reason)},
+             {"quantization", model.scheme.name},
+             {"kv_cache_dtype", llm::cache_dtype_of(model.config, model.scheme, model.program).name()},
              {"prefill_tokens_per_s", rate(static_cast<int64_t>(prompt.size()), done.prefill_s)},
              {"decode_tokens_per_s", rate(done.decode_steps, done.decode_s)},
              {"prefill_s", done.prefill_s},
@@ -142,7 +144,9 @@ Command generate_command() {
           "Log-probabilities are those of the model's own softmax, before penalties, biases, forbidden tokens, "
           "temperature,\n"
           "top-k, top-p and min-p.\n"
-          "--json FILE holds the speeds of prompt (prefill) and generated tokens (decode).",
+          "--json FILE holds the scheme, the dtype of the KV cache, and the speeds of prompt (prefill) and generated "
+          "tokens\n"
+          "(decode).",
       .also = {"run", "complete", "infer", "predict"}};
 }
 

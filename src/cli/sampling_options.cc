@@ -19,6 +19,10 @@ void SamplingArguments::check() const {
     fail({.what = "--greedy beside --temperature, --top-p, --top-k or --min-p",
           .needs = "one of the two: the most likely token, or a sample",
           .hint = "leave out --greedy to sample"});
+  if (std::ranges::find(stop, "") != stop.end())
+    fail({.what = "--stop is given an empty text",
+          .needs = "one character or more: a text ends before the first of them",
+          .hint = "leave it out for the model's own ends"});
 }
 
 /// "ID=BIAS".
@@ -84,23 +88,23 @@ static std::vector<int32_t> ids_without_token(const Tokenizer& tokenizer, int64_
 }
 
 void fit_to_model(GenerateOptions& options, const SamplingArguments& a, const Tokenizer& tokenizer,
-                  const llm::OpenModel& model, const GenerationConfig& suggested, Streams& io) {
-  options.sampling.excluded = ids_without_token(tokenizer, model.limits.vocab_size);
+                  const ModelConfig& model, const GenerationConfig& suggested, Streams& io) {
+  const int64_t vocab = model.vocab_size;
+  options.sampling.excluded = ids_without_token(tokenizer, vocab);
   if (!options.sampling.excluded.empty())
-    io.notes << options.sampling.excluded.size() << " of the vocabulary's " << model.limits.vocab_size
+    io.notes << options.sampling.excluded.size() << " of the vocabulary's " << vocab
              << " ids have no token, and are never drawn\n";
   options.sampling.excluded.insert(
       options.sampling.excluded.end(), suggested.suppressed.begin(), suggested.suppressed.end());
   options.prompt_lookup = a.prompt_lookup;
   options.stop_strings = a.stop.empty() ? suggested.stop_strings : a.stop;
-  for (int64_t id : suggested.eos_token_ids.empty() ? model.config.eos_token_ids : suggested.eos_token_ids)
+  for (int64_t id : suggested.eos_token_ids.empty() ? model.eos_token_ids : suggested.eos_token_ids)
     options.stop_ids.push_back(static_cast<int32_t>(id));
   options.sampling.ends = options.stop_ids;
   // As transformers: a bad word that is nothing but the end of the text is none.
   std::erase_if(options.sampling.bad_words, [&](const std::vector<int32_t>& word) {
     return word.size() == 1 && std::ranges::count(options.stop_ids, word[0]) > 0;
   });
-  const int64_t vocab = model.limits.vocab_size;
   for (int32_t id : options.stop_ids)
     if (id >= vocab)
       io.notes << "eos_token_id " << id << " is no id of the vocabulary, which ends at " << vocab - 1

@@ -18,7 +18,7 @@ struct SamplingArguments {
   std::optional<std::string> json_schema;
 
   bool asks_to_sample() const { return temperature || top_p || top_k || min_p; }
-  /// Errors: --greedy beside options that ask for a sample.
+  /// Errors: --greedy beside options that ask for a sample; an empty stop string.
   void check() const;
 };
 
@@ -33,8 +33,9 @@ void say_what_is_not_done(const GenerationConfig& suggested, Streams& io);
 int64_t tokens_suggested(const GenerationConfig& suggested, std::span<const int32_t> prompt, Streams& io);
 
 /// The ids and strings that end a text, and the ids that are never drawn, because no token has them or the makers say so.
+/// Errors: a bias for an id that is not in the vocabulary.
 void fit_to_model(GenerateOptions& options, const SamplingArguments& a, const Tokenizer& tokenizer,
-                  const llm::OpenModel& model, const GenerationConfig& suggested, Streams& io);
+                  const ModelConfig& model, const GenerationConfig& suggested, Streams& io);
 
 /// The schema that texts must follow; null where none was asked for. Keywords that say nothing are named.
 std::shared_ptr<const json_schema::Shapes> schema_of(const SamplingArguments& a, Streams& io);

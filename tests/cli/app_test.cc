@@ -119,6 +119,9 @@ TEST(App, MistakesOnTheCommandLineEndWithStatus1AndAWayOn) {
            {{"generate", "x", "--ids", "99999999999999999999"}, "99999999999999999999"},
            {{"generate", "x", "--quantization", "f33"}, "f33"},
            {{"generate", "x", "y"}, "y"},
+           {{"generate", "x", "-n", "1", "--max-tokens=2"}, "error: --max-tokens is given 2 times\n"},
+           {{"generate", "x", "--temperature", "1", "--temperature", "1", "--temperature", "1"},
+            "error: --temperature is given 3 times\n"},
        }) {
     Result r = run(row.args, sample(std::make_shared<Values>()));
     EXPECT_EQ(r.status, 1) << row.words;

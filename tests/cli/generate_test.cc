@@ -64,6 +64,15 @@ TEST_F(Generate, TellsTheSpeedsOfPromptAndGeneration) {
   EXPECT_TRUE(run(kExample, {}, "1").json.at("decode_tokens_per_s").is_null());
 }
 
+TEST_F(Generate, TellsWhatRan) {
+  const CommandRun stored = run(kExample, {}, "1"), chosen = run(kExample, {"--quantization", "int8-channel+a8"}, "1"),
+                   asked = run(kExample, {"--kv-cache", "float32"}, "1");
+  EXPECT_EQ(stored.json.at("quantization"), "f16");
+  EXPECT_EQ(chosen.json.at("quantization"), "int8-channel+a8");
+  EXPECT_EQ(chosen.json.at("kv_cache_dtype"), "bfloat16");
+  EXPECT_EQ(asked.json.at("kv_cache_dtype"), "float32");
+}
+
 TEST_F(Generate, DoesWhatItsMakersSuggestOrSaysSo) {
   const fs::path model = variant(
       folder_, {{"generation_config.json", R"({"no_repeat_ngram_size": 2, "num_beams": 4, "eos_token_id": 0})"}});
@@ -436,6 +445,17 @@ TEST_F(Generate, ADocumentThatIsCutOffIsNoSuccess) {
   }
 }
 
+TEST_F(Generate, NoTextEndsBeforeAnEmptyOne) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"generate", kExample.string(), "--prompt", "x"},
+        std::vector<std::string>{"chat", kExample.string()}}) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--stop", "end", "--stop", ""});
+    const std::string notes = run_command(all, folder_, 1).notes;
+    EXPECT_TRUE(notes.starts_with("error: --stop is given an empty text")) << notes;  // before the weights are read
+  }
+}
+
 // The first token of the answer, forbidden, is not drawn; one with a large bias always is.
 TEST_F(Generate, BiasesThatNoLogitCanTakeAreNamed) {
   auto notes = [&](const char* option, const char* value) {
@@ -459,7 +479,8 @@ TEST_F(Generate, BiasesDecide) {
   EXPECT_EQ(biased("7=1e6"), std::vector<int32_t>(5, 7));
   std::vector<std::string> beyond = words;
   beyond.insert(beyond.end(), {"--logit-bias", "99999=1"});
-  EXPECT_NE(run_command(beyond, folder_, 1).notes.find("--logit-bias is given the id 99999"), std::string::npos);
+  const std::string notes = run_command(beyond, folder_, 1).notes;
+  EXPECT_TRUE(notes.starts_with("error: --logit-bias is given the id 99999")) << notes;  // before the weights are read
 }
 
 }  // namespace
