@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/text.h"
+
 namespace sator {
 
 namespace {
@@ -49,6 +51,8 @@ std::string significant(double value) {
   if (exponent < -4 || exponent > 6) return print("%.*e", 2, value);
   return print("%.*f", std::max(0, 2 - exponent), value);
 }
+
+std::string counted(int64_t n, std::string_view noun) { return text(n, " ", noun, n == 1 ? "" : "s"); }
 
 std::string times(std::optional<double> ratio) {
   if (!ratio || std::isnan(*ratio)) return "-";

@@ -18,6 +18,9 @@ std::string fixed(double value, int digits);
 /// Three significant digits, and all before the point, for values beside each other: 0.0123, 1.23, 123, 12345.
 std::string significant(double value);
 
+/// A count with its noun: counted(1, "token") is "1 token", counted(2, "token") is "2 tokens".
+std::string counted(int64_t n, std::string_view noun);
+
 /// "3.42x"; "-" where there is nothing to compare with.
 std::string times(std::optional<double> ratio);
 

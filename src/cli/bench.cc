@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/figures.h"
 #include "cli/commands.h"
 #include "cli/model_options.h"
 #include "engine/evaluate.h"
@@ -23,11 +24,12 @@ void run(const BenchArguments& a, Streams& io) {
   const int64_t limit = model.limits.context_window;
   constexpr int64_t kSteps = 32, kRoom = 40;  // tokens that a decode figure generates; room it is given
   if (limit <= kRoom)
-    fail({.what = text("the context window is ", limit, " tokens"),
+    fail({.what = text("the context window is ", counted(limit, "token")),
           .needs = text("more than the ", kRoom, " that a decode figure needs"),
           .hint = "measure a model with a longer context"});
   if (limit < 512 + kRoom)
-    io.notes << "the context window is " << limit << " tokens: lengths beyond it are cut down to what it holds\n";
+    io.notes << "the context window is " << counted(limit, "token")
+             << ": lengths beyond it are cut down to what it holds\n";
   auto tell = [&](const std::string& name, double speed) {
     char line[80];
     std::snprintf(line, sizeof line, "%-14s %10.1f tokens/s\n", name.c_str(), speed);

@@ -23,12 +23,12 @@ struct PerplexityArguments {
 /// Tokens of a window: those asked for, else 512, or the whole context where it is shorter.
 int64_t window_tokens_of(const PerplexityArguments& a, int64_t context, Streams& io) {
   if (a.window_length && *a.window_length > context)
-    fail({.what = text("--window-length ", *a.window_length, ", and the context window is ", context, " tokens"),
+    fail({.what = text("--window-length ", *a.window_length, ", and the context window is ", counted(context, "token")),
           .needs = text("from 2 to ", context, " tokens"),
           .hint = "leave --window-length out"});
   if (a.window_length) return *a.window_length;
   if (context < kWindowTokens)
-    io.notes << "the context window is " << context << " tokens, and so are the windows of the text\n";
+    io.notes << "the context window is " << counted(context, "token") << ", and so are the windows of the text\n";
   return std::min(kWindowTokens, context);
 }
 

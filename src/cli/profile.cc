@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/figures.h"
 #include "base/text.h"
 #include "cli/chip_options.h"
 #include "cli/commands.h"
@@ -48,7 +49,7 @@ void run(const ProfileArguments& a, Streams& io) {
   options.rounds = a.rounds.value_or(here ? kRoundsHere : 1);
   const study::ModelProfile profile = study::profile_model(a.model.folder(), model, options);
   const std::string records = study::json_lines(profile.records);
-  io.out << "prefill of " << prompt_len << " tokens\n"
+  io.out << "prefill of " << counted(prompt_len, "token") << "\n"
          << profile.prefill.table(!a.each_call, !a.each_call) << "\ndecode of one token at " << prompt_len + 1 << "\n"
          << profile.decode.table(!a.each_call, !a.each_call);
   if (options.chip) {

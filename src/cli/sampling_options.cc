@@ -151,12 +151,12 @@ void say_if_short(const GenerateOptions& options, const Generated& done, int64_t
                   Streams& io) {
   const int64_t least = options.sampling.least_tokens(prompt_tokens);
   if (!options.constraint || done.reason != StopReason::complete || tokens >= least) return;
-  io.notes << "note: the JSON document ends after " << tokens << (tokens == 1 ? " token" : " tokens")
-           << ", before the minimum of " << least << "\n";
+  io.notes << "note: the JSON document ends after " << counted(tokens, "token") << ", before the minimum of " << least
+           << "\n";
 }
 
 Reason document_is_cut(int64_t tokens) {
-  return {.what = text("the JSON document is not complete after ", tokens, " tokens"),
+  return {.what = text("the JSON document is not complete after ", counted(tokens, "token")),
           .needs = "a text that goes on to the document's end",
           .hint = "leave out --stop: what ends a text may stand in a document"};
 }

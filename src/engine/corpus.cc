@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/figures.h"
 
 namespace sator {
 
@@ -52,7 +53,7 @@ namespace {
 
 std::vector<Window> windows_beside_each_other(std::span<const int32_t> stream, size_t size) {
   if (stream.size() < size)
-    fail({.what = text("the text has ", stream.size(), " tokens, less than one window of ", size),
+    fail({.what = text("the text has ", counted(std::ssize(stream), "token"), ", less than one window of ", size),
           .needs = text("a text of at least ", size, " tokens"),
           .hint = "use a longer text"});
   std::vector<Window> windows;
@@ -63,7 +64,7 @@ std::vector<Window> windows_beside_each_other(std::span<const int32_t> stream, s
 
 std::vector<Window> sliding_windows(std::span<const int32_t> stream, size_t size, size_t stride) {
   if (stream.size() < 2)
-    fail({.what = text("the text has ", stream.size(), " tokens, and nothing to predict"),
+    fail({.what = text("the text has ", counted(std::ssize(stream), "token"), ", and nothing to predict"),
           .needs = "a text of at least 2 tokens",
           .hint = "use a longer text"});
   std::vector<Window> windows;
@@ -82,9 +83,9 @@ std::vector<Window> sliding_windows(std::span<const int32_t> stream, size_t size
 std::vector<Window> windows_of(std::span<const int32_t> stream, int64_t tokens, std::optional<int64_t> limit,
                                std::optional<int64_t> stride) {
   if (tokens < 2)
-    fail({.what = text("a window of ", tokens, " tokens predicts nothing"), .needs = "at least 2 tokens"});
+    fail({.what = text("a window of ", counted(tokens, "token"), " predicts nothing"), .needs = "at least 2 tokens"});
   if (stride && (*stride < 1 || *stride > tokens))
-    fail({.what = text("a stride of ", *stride, " tokens for windows of ", tokens),
+    fail({.what = text("a stride of ", counted(*stride, "token"), " for windows of ", tokens),
           .needs = text("from 1 to ", tokens, ": every token is to be in a window"),
           .hint = "half of the window is usual"});
   const auto size = static_cast<size_t>(tokens);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/figures.h"
 #include "engine/likelihood.h"
 #include "engine/statistics.h"
 #include "engine/tokenizer/unicode.h"
@@ -143,10 +144,13 @@ std::vector<ScoredContinuation> score_item(Session& session, const Tokenizer& to
     }
     const int64_t length = std::ssize(ids.continuation);
     if (length > window)
-      fail(
-          {.what = text(
-               "line ", item.line, " of the task: a continuation has ", length, " tokens, the context window ", window),
-           .needs = "continuations that fit"});
+      fail({.what = text("line ",
+                         item.line,
+                         " of the task: a continuation has ",
+                         counted(length, "token"),
+                         ", the context window ",
+                         window),
+            .needs = "continuations that fit"});
     std::vector<int32_t> input = ids.context;
     input.insert(input.end(), ids.continuation.begin(), ids.continuation.end() - 1);
     if (std::ssize(input) > window) input.erase(input.begin(), input.end() - window);

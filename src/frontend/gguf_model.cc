@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/figures.h"
 #include "frontend/gguf_architectures.h"
 
 namespace sator {
@@ -233,11 +234,14 @@ void read_tensors(const ArchitectureKeys& keys, Json& config) {
   config["vocab_size"] = embedding->shape.front();
   const Json* tokens = file.find_value("tokenizer.ggml.tokens");
   if (tokens && std::ssize(*tokens) != embedding->shape.front())
-    fail_gguf_key(
-        file,
-        "tokenizer.ggml.tokens",
-        text("has ", tokens->size(), " tokens, and tensor token_embd.weight ", embedding->shape.front(), " rows"),
-        "a row for each token");
+    fail_gguf_key(file,
+                  "tokenizer.ggml.tokens",
+                  text("has ",
+                       counted(std::ssize(*tokens), "token"),
+                       ", and tensor token_embd.weight ",
+                       embedding->shape.front(),
+                       " rows"),
+                  "a row for each token");
   config["tie_word_embeddings"] = file.find("output.weight") == nullptr;
   if (keys.row().needs_head && !file.find("output.weight"))
     fail_gguf_key(file, "tensor output.weight", "is missing", text("the head, which ", keys.row().name, " has"));

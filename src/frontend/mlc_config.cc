@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/figures.h"
 #include "frontend/hf_config.h"
 #include "frontend/text_part.h"
 
@@ -117,7 +118,8 @@ Json mlc_chat_config(const fs::path& folder, const MlcConfigOptions& options,
   const int64_t context = options.context_window_size.value_or(config.max_positions);
   if (context < 1 || context > config.longest_context())
     fail({.what = text("a context window of ", context, " tokens is asked for"),
-          .needs = text("1 to ", config.longest_context(), " tokens, the positions that the model was made for"),
+          .needs =
+              text("1 to ", counted(config.longest_context(), "token"), ", the positions that the model was made for"),
           .hint = "leave --context-window-size out"});
   const int64_t chunk = options.prefill_chunk_size.value_or(std::min(context, kLargestChunk));
   if (chunk < 1 || chunk > context)

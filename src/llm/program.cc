@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/figures.h"
 #include "llm/attention.h"
 #include "llm/blocks.h"
 #include "llm/layers.h"
@@ -248,7 +249,8 @@ static ModelLimits limits_of(const ModelConfig& config, const ProgramOptions& op
                      .vocab_size = config.vocab_size};
   if (limits.context_window < 1 || limits.context_window > config.longest_context())
     fail({.what = text("a context window of ", limits.context_window, " tokens is asked for"),
-          .needs = text("1 to ", config.longest_context(), " tokens, the positions that the model was made for"),
+          .needs =
+              text("1 to ", counted(config.longest_context(), "token"), ", the positions that the model was made for"),
           .hint = "leave context_window_size out"});
   limits.prefill_chunk = options.prefill_chunk.value_or(std::min(kPrefillChunk, limits.context_window));
   if (limits.prefill_chunk < 1 || limits.prefill_chunk > limits.context_window)

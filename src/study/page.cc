@@ -156,8 +156,8 @@ std::string pareto_section(const Study& study) {
              text("Marked and listed: no other scheme and chip is as good in latency, energy",
                   all[0].perplexity ? " and perplexity (within two paired standard errors)" : "",
                   " and better in one of them. A request is a prompt of ",
-                  study.protocol.prompt_len,
-                  " tokens and ",
+                  counted(study.protocol.prompt_len, "token"),
+                  " and ",
                   study.protocol.gen_len,
                   " generated ones.")) +
          tag("div", "grid two", plot + table);

@@ -237,11 +237,11 @@ int64_t longest_prompt(const ModelLimits& limits) { return std::min(limits.prefi
 ModelProfile profile_model(const fs::path& folder, const llm::OpenModel& model, const ProfileOptions& options) {
   const int64_t most = longest_prompt(model.limits);
   if (most < 1)
-    fail({.what = text("a context of ", model.limits.context_window, " tokens"),
+    fail({.what = text("a context of ", counted(model.limits.context_window, "token")),
           .needs = "two at least: a prompt and a token behind it"});
   if (options.prompt_len < 1 || options.prompt_len > most)
-    fail({.what = text("a prompt of ", options.prompt_len, " tokens"),
-          .needs = text("1 to ", most, " tokens, one step"),
+    fail({.what = text("a prompt of ", counted(options.prompt_len, "token")),
+          .needs = text("1 to ", counted(most, "token"), ", one step"),
           .hint = "use another --prompt-len"});
   const ProgramAtPhase3 at = program_at_phase3(folder, {.scheme = model.scheme, .program = model.program});
   const llm::Workload workload(at.module, at.program);

@@ -47,8 +47,8 @@ std::string routes_table(const std::vector<RoutesOnChip>& all) {
                 ", ",
                 on.scheme,
                 ": a prompt of ",
-                on.lengths.prompt_len,
-                " tokens, a token at a context of ",
+                counted(on.lengths.prompt_len, "token"),
+                ", a token at a context of ",
                 on.lengths.context,
                 "\n");
     auto line = [&](const std::string& step,

@@ -76,7 +76,7 @@ std::string chip_table(const Study& study, size_t chip, size_t width) {
   const std::vector<FigureColumn> columns = in_terminal(chip_columns(study, chip));
   const size_t taken = width_of(columns), half = taken / 2;
   return std::string(widest_scheme(study, width - taken), ' ') +
-         pad_left(text("prefill of ", study.protocol.prompt_len, " tokens"), half) +
+         pad_left(text("prefill of ", counted(study.protocol.prompt_len, "token")), half) +
          pad_left(text("decode, 1 token at ", study.protocol.decode_context), taken - half) + "\n" +
          table(study, columns, width);
 }

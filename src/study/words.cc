@@ -24,7 +24,7 @@ std::string headline(const Study& study) {
 
 std::string protocol_line(const Study& study) {
   const Protocol& p = study.protocol;
-  std::string line = text("prompt of ", p.prompt_len, " tokens, ", p.gen_len, " generated");
+  std::string line = text("prompt of ", counted(p.prompt_len, "token"), ", ", p.gen_len, " generated");
   if (p.objective != "latency") line += text("; mappings chosen for ", p.objective);
   if (p.shapes_only) return line + "; shapes only: no weights, nothing was run";
   line += text("; perplexity on ", p.text, ", ", p.windows, " windows of ", p.window_tokens, " tokens");

@@ -55,6 +55,12 @@ TEST(Figures, RatiosAndPercents) {
   EXPECT_EQ(percent(1), "100 %");
 }
 
+TEST(Figures, CountsHaveTheirNoun) {
+  EXPECT_EQ(counted(0, "token"), "0 tokens");
+  EXPECT_EQ(counted(1, "token"), "1 token");
+  EXPECT_EQ(counted(1234, "token"), "1234 tokens");
+}
+
 TEST(Figures, SignificantDigits) {
   EXPECT_EQ(significant(0), "0");
   EXPECT_EQ(significant(0.012345), "0.0123");

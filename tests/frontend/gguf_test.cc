@@ -162,7 +162,7 @@ TEST(Gguf, DamagedFilesAreRefusedWithWords) {
                    "onlyoneword");
   bytes.replace(16, 8, number(static_cast<unsigned char>(whole[16]) + 1u, 8));
   write_file(file, bytes);
-  EXPECT_NE(error_of([&] { read_model_config(file); }).find("has 1 tokens, and tensor token_embd.weight 96 rows"),
+  EXPECT_NE(error_of([&] { read_model_config(file); }).find("has 1 token, and tensor token_embd.weight 96 rows"),
             std::string::npos);
   // Tokens that see those behind them; a key of 29 bytes beside it keeps the tensors aligned.
   bytes = whole;

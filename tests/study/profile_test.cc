@@ -87,6 +87,11 @@ TEST(Profile, TakesOneTokenAndAnyContext) {
   }
   EXPECT_NE(error_of([&] { profile_model(folder, model, {.prompt_len = 29, .chip = {}}); }).find("1 to 28 tokens"),
             std::string::npos);
+  const llm::OpenModel shortest =
+      llm::open_model(folder, {.scheme = llm::parse_scheme("f32"), .program = {.context_window = 1}, .threads = 1});
+  EXPECT_NE(
+      error_of([&] { profile_model(folder, shortest, {.prompt_len = 1, .chip = {}}); }).find("a context of 1 token\n"),
+      std::string::npos);
 }
 
 std::vector<std::string> families() {

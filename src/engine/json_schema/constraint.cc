@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/figures.h"
 #include "engine/json_schema/completion.h"
 
 namespace sator::json_schema {
@@ -50,8 +51,7 @@ void JsonConstraint::restart(int64_t tokens, int64_t least) {
   fail({.what = text("the JSON document of the schema that has the fewest bytes, ",
                      shapes.least_bytes[static_cast<size_t>(shapes.root)],
                      ", does not fit into ",
-                     tokens,
-                     tokens == 1 ? " token" : " tokens"),
+                     counted(tokens, "token")),
         .needs = "as many tokens as that document takes, of a tokenizer that has all of its characters",
         .hint = "allow more tokens (--max-tokens, the model's context), or a shorter document (minLength, minItems)"});
 }
