@@ -41,6 +41,8 @@ class Workload {
   /// parameters alone runs once, when they are loaded, and is not among them; reshapes are views and launch nothing.
   /// Errors: a size that does not follow from the step.
   std::vector<KernelCall> calls(const std::string& function, const StepSize& size) const;
+  /// Those of the function that a session runs for such a step.
+  std::vector<KernelCall> calls(const StepSize& size) const { return calls(Session::function_of(size.tokens), size); }
 
  private:
   class Walk;

@@ -110,10 +110,10 @@ std::vector<ChipResult> ProgramCoster::cost(const SchemeJob& job, std::span<cons
   std::vector<int64_t> prefill_tokens;
   for (const llm::StepSize& step : prefill_steps(job.options.prompt_len, at.program.limits.prefill_chunk)) {
     prefill_tokens.push_back(step.tokens);
-    std::vector<llm::KernelCall> calls = workload.calls("prefill", step);
+    std::vector<llm::KernelCall> calls = workload.calls(step);
     prefill.insert(prefill.end(), std::make_move_iterator(calls.begin()), std::make_move_iterator(calls.end()));
   }
-  const std::vector<llm::KernelCall> decode = workload.calls("decode", {.tokens = 1, .context = job.decode_context});
+  const std::vector<llm::KernelCall> decode = workload.calls({.tokens = 1, .context = job.decode_context});
   std::vector<ChipResult> results;
   for (const Chip& chip : chips) {
     progress(text("costing on ", chip.name), true);

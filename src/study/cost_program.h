@@ -23,7 +23,7 @@ ProgramAtPhase3 program_at_phase3(const fs::path& folder, const llm::OpenOptions
 /// The kernels of one call of a step function, one entry per function, sizes and layer, in the order of first sight.
 std::vector<PhaseKernel> kernels_of(const std::vector<llm::KernelCall>& calls, const Chip& chip);
 
-/// The steps that take a prompt in: chunks of at most `chunk` tokens.
+/// The steps that take a prompt in: chunks of at most `chunk` tokens. A last chunk of one token is a decode step, as in Session.
 std::vector<llm::StepSize> prefill_steps(int64_t prompt_len, int64_t chunk);
 
 /// Costs schemes one after the other and remembers, per chip, what it has counted.

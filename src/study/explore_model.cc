@@ -62,15 +62,14 @@ ModelSpace::ModelSpace(explore::ChipSpace chips, const ModelSpaceOptions& option
     std::vector<explore::Job> jobs;
     std::vector<PhaseKernel> kernels;
     std::map<std::string, size_t> known;
-    auto add = [&](const std::string& function, const llm::StepSize& step, double times) {
-      std::vector<PhaseKernel> of_step = kernels_of(workload.calls(function, step), chip);
+    auto add = [&](const llm::StepSize& step, double times) {
+      std::vector<PhaseKernel> of_step = kernels_of(workload.calls(step), chip);
       for (PhaseKernel& k : of_step) k.calls.count *= at.program.repeats.times(k.calls.layer);
       add_jobs(of_step, times, jobs, kernels, known, refused_);
     };
-    for (const llm::StepSize& step : prefill_steps(options.prompt_len, at.program.limits.prefill_chunk))
-      add("prefill", step, 1);
+    for (const llm::StepSize& step : prefill_steps(options.prompt_len, at.program.limits.prefill_chunk)) add(step, 1);
     const int64_t context = options.prompt_len + (options.gen_len + 1) / 2;
-    add("decode", {.tokens = 1, .context = context}, static_cast<double>(options.gen_len));
+    add({.tokens = 1, .context = context}, static_cast<double>(options.gen_len));
     jobs_.push_back(std::move(jobs));
     kernels_.push_back(std::move(kernels));
     programs_.push_back(relax::to_script(*at.module));

@@ -77,7 +77,7 @@ Runner open_runner(const HostRuns& runs, const std::string& scheme,
   for (int64_t context : runs.contexts)
     if (context <= limits.context_window && context > 1)
       r.steps.push_back({"decode", {.tokens = 1, .context = context}});
-  for (const RunStep& s : r.steps) r.calls.push_back(r.workload->calls(s.phase, s.size));
+  for (const RunStep& s : r.steps) r.calls.push_back(r.workload->calls(s.size));
   r.durations_us.resize(r.steps.size());
   return r;
 }

@@ -272,14 +272,13 @@ ModelProfile profile_model(const fs::path& folder, const llm::OpenModel& model, 
   ModelProfile out;
   out.prefill = joined(std::move(prefill),
                        "prefill",
-                       workload.calls(Session::function_of(options.prompt_len),
-                                      {.tokens = options.prompt_len, .context = options.prompt_len}),
+                       workload.calls({.tokens = options.prompt_len, .context = options.prompt_len}),
                        engine,
                        options.chip.has_value(),
                        out.records);
   out.decode = joined(std::move(decode),
                       "decode",
-                      workload.calls("decode", {.tokens = 1, .context = options.prompt_len + 1}),
+                      workload.calls({.tokens = 1, .context = options.prompt_len + 1}),
                       engine,
                       options.chip.has_value(),
                       out.records);

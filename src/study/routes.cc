@@ -138,11 +138,10 @@ RouteStep RouteCoster::cost(Route route, std::vector<llm::KernelCall> calls) {
 
 namespace {
 
-std::vector<llm::KernelCall> calls_of(const llm::Workload& workload, const std::string& function,
-                                      const std::vector<llm::StepSize>& steps) {
+std::vector<llm::KernelCall> calls_of(const llm::Workload& workload, const std::vector<llm::StepSize>& steps) {
   std::vector<llm::KernelCall> all;
   for (const llm::StepSize& step : steps) {
-    std::vector<llm::KernelCall> calls = workload.calls(function, step);
+    std::vector<llm::KernelCall> calls = workload.calls(step);
     all.insert(all.end(), std::make_move_iterator(calls.begin()), std::make_move_iterator(calls.end()));
   }
   return all;
@@ -159,8 +158,8 @@ std::vector<RouteCosts> RouteCoster::by_every_route(const fs::path& folder, cons
     const auto prompt = prefill_steps(lengths.prompt_len, program.program.limits.prefill_chunk);
     out.push_back({.route = route,
                    .scheme = scheme.name,
-                   .prefill = cost(route, calls_of(workload, "prefill", prompt)),
-                   .decode = cost(route, calls_of(workload, "decode", {{.tokens = 1, .context = lengths.context}}))});
+                   .prefill = cost(route, calls_of(workload, prompt)),
+                   .decode = cost(route, calls_of(workload, {{.tokens = 1, .context = lengths.context}}))});
   };
   for (const Route route : routes_of(chip_.chip())) {
     progress(text(scheme.name, ": by ", name_of(route)), true);

@@ -56,7 +56,9 @@ std::span<const CountedCall> Steps::at(const std::string& function, int64_t toke
   return all.calls;
 }
 
-std::span<const CountedCall> Steps::prefill(int64_t tokens, int64_t context) { return at("prefill", tokens, context); }
+std::span<const CountedCall> Steps::prefill(int64_t tokens, int64_t context) {
+  return at(Session::function_of(tokens), tokens, context);
+}
 
 std::span<const CountedCall> Steps::prefill_of(int64_t batch, int64_t tokens, int64_t context, Logits logits) {
   if (batch == 1 && logits == Logits::last) return prefill(tokens, context);

@@ -51,6 +51,31 @@ TEST(Sweep, HasTheStudysPhasesAmongItsPoints) {
   }
 }
 
+// A prompt of one token more than a chunk: a session takes that token in by its decode function.
+TEST(Sweep, ALastChunkOfOneTokenIsADecodeStep) {
+  TempFolder model;
+  Json config = parse_json(read_file(fs::path(SATOR_SOURCE_DIR) / "examples/gpt2-stories/config.json"), "config.json");
+  config["n_positions"] = 1024;
+  model.write("config.json", config.dump());
+  const int64_t chunk = llm::kPrefillChunk;
+  auto cost = [&](int64_t prompt_len) {
+    SchemeJob job = job_of("int8-channel+a8", {{1}, {prompt_len}});
+    job.options.model = model.path();
+    job.options.prompt_len = prompt_len;
+    job.decode_context = chunk + 1;
+    return cost_of(job, shipped("edge_npu32"));
+  };
+  const ChipResult one_chunk = cost(chunk), more = cost(chunk + 1), token = cost(1);
+  EXPECT_EQ(more.prefill.cost.latency_cycles,
+            one_chunk.prefill.cost.latency_cycles + one_chunk.decode.cost.latency_cycles);
+  EXPECT_EQ(more.prefill.cost.macs, one_chunk.prefill.cost.macs + one_chunk.decode.cost.macs);
+  EXPECT_EQ(more.sweep.at(0).prefill.latency_cycles, more.prefill.cost.latency_cycles);
+  std::set<std::string> launched, decode;
+  for (const KernelRow& row : token.prefill.rows) launched.insert(row.function);
+  for (const KernelRow& row : token.decode.rows) decode.insert(row.function);
+  EXPECT_EQ(launched, decode);
+}
+
 // Blocks that are alike, few of them counted as often as there are more, cost what all do.
 TEST(Sweep, LikeBlocksAreCostedOnce) {
   const SchemeJob job = job_of("int8-channel+a8", {});
