@@ -16,12 +16,11 @@ using namespace tir;
 
 namespace {
 
-constexpr int64_t kRows = 32;       // of a product: two tiles
-constexpr int64_t kStepBytes = 64;  // of k, that one instruction sums
-constexpr uint64_t kMostTiles = 8;  // of rows, that one thread takes at most before the next panel
-constexpr int64_t kMostRowsOfGroups =
-    512;  // of a product that sums groups of k, that one thread takes at most before the next panel
-constexpr int64_t kGroupsTogether = 4;  // of k, whose sums are in tiles and memory at once
+constexpr int64_t kRows = 32;               // of a product: two tiles
+constexpr int64_t kStepBytes = 64;          // of k, that one instruction sums
+constexpr uint64_t kMostTiles = 8;          // of rows, that one thread takes at most before the next panel
+constexpr int64_t kMostRowsOfGroups = 512;  // the same, in rows, of a product that sums groups of k
+constexpr int64_t kGroupsTogether = 4;      // of k, whose sums are in tiles and memory at once
 
 /// So many tiles of rows fill half of the L2 cache at most. A power of two: of the 512 rows that a step has, no block is left with few,
 /// over which all panels pass too.
