@@ -114,7 +114,7 @@ Value Compiler::tile_call(const Call& n) {
   };
   if (n.op != "tir.tile_product") {
     const auto tile = static_cast<size_t>(number(0));
-    if (tile >= Machine{}.tiles.size()) unsupported(text(n.op, " of matrix tile ", tile));
+    if (tile >= std::tuple_size_v<decltype(Machine::tiles)>) unsupported(text(n.op, " of matrix tile ", tile));
     auto need_sums = [=](Machine& m) {
       if (!m.tiles[tile].empty()) return;
       m.fail({.what = text("matrix tile ", tile, " is used before anything is in it"),
