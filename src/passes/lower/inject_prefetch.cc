@@ -172,8 +172,7 @@ class ForNext {
     for (const Request& r : requests(loop, kForNext)) {
       std::vector<Stmt> asked = path_.size() > 1 ? lines_of_next(r) : std::vector<Stmt>{};
       if (!asked.empty()) {
-        const VarRef& first = path_[1]->var;
-        stmts.push_back(make<IfThenElse>(lt(first, int_imm(r.distance, first->dtype)), seq(std::move(asked)), Stmt()));
+        std::ranges::move(asked, std::back_inserter(stmts));
       } else if (options_.note) {
         options_.note({.what = text("loop ", loop.var->name, " does not prefetch ", r.buffer),
                        .needs = "a parallel loop around it, of which an iteration reads parts of known sizes",
@@ -186,28 +185,33 @@ class ForNext {
     return with(with(loop, &For::body, seq(std::move(stmts))), &For::annotations, others);
   }
 
-  /// The lines of one iteration's part.
+  /// The lines of one iteration's part, as long as there are parts.
   std::vector<Stmt> lines_of_next(const Request& r) const {
     const For& around = *path_.front();
     Reads reads(r.buffer, Reads::Gaps::in);
     reads.visit(around.body);
-    int64_t parts = r.distance;
-    Expr part = cast_to(i64, path_[1]->var);
+    const VarRef& first = path_[1]->var;
+    int64_t inner = 1;  // parts of one iteration of the first loop
+    Expr part = cast_to(i64, first);
     for (size_t l = 2; l < path_.size(); ++l) {
       const int64_t extent = as_int(path_[l]->extent).value_or(0);
-      parts *= extent;
+      inner *= extent;
       part = part * int_imm(extent, i64) + cast_to(i64, path_[l]->var);
     }
-    if (!reads.bounded || parts == 0) return {};
+    if (!reads.bounded || inner == 0) return {};
     std::vector<Stmt> out;
     arith::Analyzer analyzer;
     for (const Span& span : reads.spans) {
-      const int64_t each = (reads.lines_of(span) + parts - 1) / parts;
+      const auto rounded_up = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+      const int64_t lines = reads.lines_of(span), each = rounded_up(lines, r.distance * inner);
       const Expr begin = substitute(span.min, {{around.var, around.var + 1}});
+      std::vector<Stmt> asked;
       for (int64_t line = 0; line < each; ++line) {
         const Expr at = (part * each + line) * reads.per_line();
-        out.push_back(prefetch(reads.buffer, analyzer.simplify(begin + cast_to(begin->dtype, at)), kBehindFirst));
+        asked.push_back(prefetch(reads.buffer, analyzer.simplify(begin + cast_to(begin->dtype, at)), kBehindFirst));
       }
+      const Expr last = int_imm(rounded_up(lines, each * inner), first->dtype);
+      out.push_back(make<IfThenElse>(lt(first, last), seq(std::move(asked)), Stmt()));
     }
     return out;
   }
