@@ -31,8 +31,11 @@ static std::pair<int32_t, double> read_bias(const std::string& given) {
   int32_t id = -1;
   double bias = 0;
   const char *begin = given.data(), *middle = begin + std::min(at, given.size()), *end = begin + given.size();
-  const bool good = at != given.npos && std::from_chars(begin, middle, id).ptr == middle && middle + 1 < end &&
-                    id >= 0 && std::from_chars(middle + 1, end, bias).ptr == end &&
+  auto is_all = [](const std::from_chars_result& read, const char* last) {
+    return read.ptr == last && read.ec == std::errc{};
+  };
+  const bool good = at != given.npos && is_all(std::from_chars(begin, middle, id), middle) && middle + 1 < end &&
+                    id >= 0 && is_all(std::from_chars(middle + 1, end, bias), end) &&
                     (std::fabs(bias) <= kLargestBias || bias == -INFINITY);
   if (!good)
     fail({.what = text("--logit-bias is given ", string_literal(given)),

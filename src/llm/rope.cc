@@ -18,23 +18,29 @@ double dimension_of(double turns, const Rope& rope) {
          (2 * std::log(rope.theta));
 }
 
-double llama3(double f, const RopeScaling& s) {
-  const double wavelength = 2 * M_PI / f, original = static_cast<double>(s.original_positions);
-  const double low = original / s.low_freq_factor, high = original / s.high_freq_factor;
-  if (wavelength > low) return f / s.factor;
-  if (wavelength <= high) return f;
-  const double smooth = (original / wavelength - s.low_freq_factor) / (s.high_freq_factor - s.low_freq_factor);
-  return (1 - smooth) * f / s.factor + smooth * f;
+// In float32, step by step, as transformers computes them: at position p an ulp of a frequency is p ulps of an angle.
+
+float llama3(float f, const RopeScaling& s) {
+  const auto wavelength = static_cast<float>(2 * M_PI) / f;
+  const double original = static_cast<double>(s.original_positions);
+  if (wavelength > static_cast<float>(original / s.low_freq_factor)) return f / static_cast<float>(s.factor);
+  if (wavelength < static_cast<float>(original / s.high_freq_factor)) return f;
+  const float smooth = (static_cast<float>(original) / wavelength - static_cast<float>(s.low_freq_factor)) /
+                       static_cast<float>(s.high_freq_factor - s.low_freq_factor);
+  return (1 - smooth) * f / static_cast<float>(s.factor) + smooth * f;
 }
 
-double yarn(double f, int64_t pair, const Rope& rope) {
+///   power   1 / the frequency before it is scaled
+float yarn(float power, int64_t pair, const Rope& rope) {
   const RopeScaling& s = rope.scaling;
   double low = dimension_of(s.beta_fast, rope), high = dimension_of(s.beta_slow, rope);
   if (s.truncate) low = std::floor(low), high = std::ceil(high);
   low = std::max(low, 0.0), high = std::min(high, static_cast<double>(rope.dims - 1));
   if (low == high) high += 0.001;
-  const double ramp = std::clamp((static_cast<double>(pair) - low) / (high - low), 0.0, 1.0);
-  return f / s.factor * ramp + f * (1 - ramp);
+  const float ramp =
+      std::clamp((static_cast<float>(pair) - static_cast<float>(low)) / static_cast<float>(high - low), 0.0F, 1.0F);
+  const float kept = 1 - ramp, scaled = 1 / (static_cast<float>(s.factor) * power);
+  return scaled * (1 - kept) + 1 / power * kept;
 }
 
 }  // namespace
@@ -51,16 +57,20 @@ std::vector<float> rope_frequencies(const Rope& rope, int64_t context_window) {
         s.factor * static_cast<double>(context_window) / static_cast<double>(s.original_positions) - (s.factor - 1),
         dims / (dims - 2));
   for (int64_t j = 0; j < rope.dims / 2; ++j) {
-    double f = std::pow(theta, -2.0 * static_cast<double>(j) / dims);
+    const float exponent = static_cast<float>(2 * j) / static_cast<float>(rope.dims);
+    const auto power = static_cast<float>(std::pow(double{static_cast<float>(theta)}, double{exponent}));
+    float f = 1 / power;
     switch (s.kind) {
       case Kind::none:
       case Kind::dynamic: break;
-      case Kind::linear: f /= s.factor; break;
+      case Kind::linear: f /= static_cast<float>(s.factor); break;
       case Kind::llama3: f = llama3(f, s); break;
-      case Kind::yarn: f = yarn(f, j, rope); break;
-      case Kind::longrope: f /= (is_long ? s.long_factor : s.short_factor)[static_cast<size_t>(j)]; break;
+      case Kind::yarn: f = yarn(power, j, rope); break;
+      case Kind::longrope:
+        f = 1 / (static_cast<float>((is_long ? s.long_factor : s.short_factor)[static_cast<size_t>(j)]) * power);
+        break;
     }
-    out.push_back(static_cast<float>(f));
+    out.push_back(f);
   }
   return out;
 }
