@@ -138,7 +138,8 @@ class Folder:
             self.put(layer + ".weight", codes), self.put(layer + ".weight_scale_inv", scale)
             return codes.astype(np.float32) * np.repeat(np.repeat(scale, 128, 0)[:w.shape[0]], 128, 1)[:, :w.shape[1]]
         words, scale, values = group_codes(w, int(s[1]), 40 if s[1] == "3" else 32, self.dtype)
-        turn = (lambda a: a.T) if s.endswith("_0") else (lambda a: a)
+        is_table = layer.endswith(("embed_tokens", "wte", "wpe"))  # no nn.Linear: [rows, words] under every scheme
+        turn = (lambda a: a.T) if s.endswith("_0") and not is_table else (lambda a: a)
         self.put(layer + ".q_weight", turn(words)), self.put(layer + ".q_scale", turn(scale))
         return values
 

@@ -45,7 +45,7 @@ struct MlcModel {
 };
 /// How a scheme of MLC-LLM lays weights out.
 ///   group        codes of `bits`, low bits first, in 32-bit words of 32 / bits codes; a scale for each `group` inputs;
-///                w = (code - (2^(bits-1) - 1)) * scale, rounded to the scales' dtype. [out, words], or `transposed`
+///                w = (code - (2^(bits-1) - 1)) * scale, rounded to the scales' dtype. [out, words], or `transposed` but for tables of embeddings
 ///   awq          AutoAWQ's: codes packed along the outputs, zero points, float16 scales, groups of 128
 ///   tensor       8-bit floats, with one scale or none
 ///   block        8-bit floats, with a scale for each block

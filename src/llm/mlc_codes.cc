@@ -43,6 +43,9 @@ class Parts {
  public:
   explicit Parts(const ModelConfig& config) : c_(config) {}
 
+  /// Tables of embeddings lie [rows, words] under every scheme: MLC-LLM transposes linear layers alone.
+  bool is_table(const std::string& layer) const { return layer == c_.names.embedding || layer == c_.names.positions; }
+
   std::vector<PartRows> of(const std::string& layer, int64_t rows) const {
     std::string block, within = layer;
     if (layer.starts_with(c_.names.block)) {
@@ -122,6 +125,7 @@ QuantizedMatrix empty_matrix(const IntegerFormat& f, int64_t rows, int64_t cols)
 struct GroupCodes {
   Stored codes, scales;
   MlcScheme scheme;
+  bool transposed = false;  ///< they lie [words, rows]
   int64_t all_rows = 0;
 
   IntegerFormat format() const {
@@ -137,7 +141,7 @@ struct GroupCodes {
                   groups = (r.inputs + scheme.group - 1) / scheme.group, words = words_per_row(r.inputs, scheme.bits);
     const uint32_t mask = (1u << scheme.bits) - 1;
     auto place = [&](int64_t row, int64_t i, int64_t width) {
-      return scheme.transposed ? i * all_rows + row : row * width + i;
+      return transposed ? i * all_rows + row : row * width + i;
     };
     Tensor& scale = *q.parts.at(ParamPart::scale);
     for (int64_t row = 0; row < r.count; ++row) {
@@ -294,8 +298,8 @@ class MlcReader {
 
   void add_groups(const std::string& layer, const Stored& s) {
     require_kind(s, MlcScheme::Kind::group);
-    GroupCodes codes{flat(s), flat(part(layer + ".q_scale")), scheme_};
-    const bool kn = scheme_.transposed;
+    const bool kn = scheme_.transposed && !parts_.is_table(layer);
+    GroupCodes codes{flat(s), flat(part(layer + ".q_scale")), scheme_, kn};
     if (codes.codes.shape.size() != 2) fail_record(s.name, text("is [", join(s.shape, ", "), "]"), "two dimensions");
     if (kn && s.shape.size() == 3)
       fail_record(s.name, "holds experts whose codes lie [in, out]", "a scheme that ends in _1");
