@@ -208,7 +208,7 @@ struct StoredQuantization {
       0;  // fp8: outputs that share a scale, where `group` inputs do; 0: a scale for each output, or one
   std::string activations;          // what the file asks of activations, which stay floats here; empty: nothing
   bool zeros_less_one = true;       // GPTQ's first version stores zero points less 1
-  bool reordered = false;           // compressed-tensors: a list says which group each input is of
+  bool reordered = false;           // a list says which group each input is of
   std::vector<std::string> unread;  // keys that are neither read nor known to tell only how the codes came about
 };
 

@@ -34,6 +34,8 @@ StoredQuantization read_gptq(const JsonAt& at) {
   StoredQuantization q{.method = Method::gptq, .bits = read_bits(at, "bits", {2, 3, 4, 8})};
   q.group = read_group(at, "group_size");
   q.symmetric = at.boolean_or("sym", true);
+  // Static groups lie in the order of the inputs, in whatever order these were rounded.
+  q.reordered = at.boolean_or("desc_act", false) && !at.boolean_or("static_groups", false);
   const std::string format = at.string_or("checkpoint_format", "gptq");
   if (format != "gptq" && format != "gptq_v2")
     at.at("checkpoint_format").fail(text("is ", string_literal(format)), "gptq or gptq_v2", kOriginal);

@@ -250,6 +250,8 @@ Layer packed_by_words(const SafeTensors& all, const std::string& name, const Sto
     require_shape(*groups, {l.cols}, {i32});
     l.groups = groups;
   }
+  if (how.reordered && l.count > 1 && !l.groups)
+    fail_layer(name + ".g_idx", "is missing", "the group of each input, as desc_act says that they are not in order");
   return l;
 }
 

@@ -151,6 +151,15 @@ TEST(StoredCodes, OfAllHeadsInOneMatrix) {
   }
 }
 
+// Without the list the inputs' groups are anybody's guess: read in their order, logits were off by several units.
+TEST(StoredCodesErrors, InputsOutOfOrderWithoutTheirGroups) {
+  const std::string layer = "model.layers.0.mlp.down_proj.g_idx";
+  EXPECT_NE(error_with(
+                layer, [](SafeTensor& t, auto&) { t.name = "model.g_idx"; }, "gptq-int4-act-order")
+                .find("down_proj.g_idx is missing\n  needs: the group of each input"),
+            std::string::npos);
+}
+
 TEST(StoredCodesErrors, CodesThatAreNoWholeHeads) {
   EXPECT_NE(error_of([] { cut_by_head("fp8-block", 1, 0, 7); }).find("needs: a matrix with 7 rows a head"),
             std::string::npos)
