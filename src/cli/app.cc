@@ -43,10 +43,12 @@ static std::string integers_of(const Range& range) {
   return text("from ", least, " to ", std::isinf(range.most) ? kMost : static_cast<int64_t>(range.most));
 }
 
-// CLI11 reads an empty word as the number 0, and one beyond 64 bits as the largest there is.
+// CLI11 reads an empty word as the number 0, one beyond 64 bits as the largest there is, and one that begins with 0 as octal.
 static std::string mistake_of_number(const std::string& word, bool is_integer, const Range& range) {
   if (word.empty()) return "a number is missing";
   const size_t sign = word[0] == '+' ? 1 : 0;
+  const std::string_view digits = std::string_view(word).substr(word[0] == '+' || word[0] == '-' ? 1 : 0);
+  if (is_integer && digits.size() > 1 && digits[0] == '0') return text(word, " is no number in decimal digits");
   int64_t v = 0;
   const auto [end, error] = std::from_chars(word.data() + sign, word.data() + word.size(), v);
   if (!is_integer || error != std::errc::result_out_of_range) return "";

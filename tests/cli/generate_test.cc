@@ -462,6 +462,7 @@ TEST_F(Generate, BiasesThatNoLogitCanTakeAreNamed) {
     return run_command({"generate", kExample.string(), "--prompt", "Once", option, value}, folder_, 1).notes;
   };
   EXPECT_NE(notes("--logit-bias", "5=1e39").find("--logit-bias is given \"5=1e39\""), std::string::npos);
+  EXPECT_NE(notes("--logit-bias", "5=-1e400").find("--logit-bias is given \"5=-1e400\""), std::string::npos);
   EXPECT_NE(notes("--frequency-penalty", "-1e38").find("--frequency-penalty"), std::string::npos);
 }
 
