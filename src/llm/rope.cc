@@ -18,7 +18,7 @@ double dimension_of(double turns, const Rope& rope) {
          (2 * std::log(rope.theta));
 }
 
-// In float32, step by step, as transformers computes them: at position p an ulp of a frequency is p ulps of an angle.
+// In float32, step by step, as transformers computes them: position 5000 moves an angle by 5000 times what a frequency is off.
 
 float llama3(float f, const RopeScaling& s) {
   const auto wavelength = static_cast<float>(2 * M_PI) / f;

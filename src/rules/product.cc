@@ -256,7 +256,8 @@ Loop tile_partial(Schedule& s, const ProductPlan& plan, size_t rows, int64_t vec
 void prefetch_weights(Schedule& s, const BlockHandle& block, const Loop& k, const target::CpuLevel& level) {
   if (level.prefetch_iterations == 0) return;
   const Block& product = s.get(block);
-  ask_for(s, read_by_columns(product, product.iter_vars[1]->var), level.prefetch_iterations, k);
+  ask_for(
+      s, read_by_columns(product, product.iter_vars[1]->var), level.prefetch_iterations, k, passes::kSoftwarePrefetch);
 }
 
 /// Whether the panels of one group are too deep to stay in the L2 cache while many tiles of rows pass over them.

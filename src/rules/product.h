@@ -54,9 +54,10 @@ void make_panel_wise(schedule::Schedule& s, const schedule::BlockHandle& operand
 schedule::BlockHandle block_that_stores(schedule::Schedule& s, const schedule::BlockHandle& product, size_t own_blocks);
 /// What the block reads by its columns, in panels: weights, their scales. Names of buffers.
 std::vector<std::string> read_by_columns(const tir::Block& block, const VarRef& column);
-/// Tells InjectPrefetch to ask for the buffers, `iterations` of the loop ahead, or by another key as InjectPrefetch knows them.
+/// Tells InjectPrefetch to ask for the buffers in the loop.
+///   key   passes::kSoftwarePrefetch: `iterations` ahead; passes::kPrefetchForNext: so many share what is asked for
 void ask_for(schedule::Schedule& s, const std::vector<std::string>& buffers, int64_t iterations,
-             const schedule::Loop& loop, const char* key = "software_prefetch");
+             const schedule::Loop& loop, const char* key);
 /// Tells LowerDotProducts that one instruction sums the loop.
 void sum_in_pairs(schedule::Schedule& s, const schedule::Loop& k);
 

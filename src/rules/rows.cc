@@ -17,7 +17,7 @@ using namespace tir;
 
 namespace {
 
-constexpr int64_t kShort = 128;  // elements of a row
+constexpr int64_t kShortRow = 128;
 constexpr int64_t kFewLongRows = 16,
                   kLongRow = 16384;  // 64 KiB of floats: fewer rows of more elements are cut in parts
 
@@ -123,7 +123,7 @@ ByLanes by_lanes(Schedule& s, const BlockHandle& block, bool uneven) {
   Loop k = get_loops(s, block).back();
   auto extent = as_int(s.get(k).extent);
   if (extent && *extent <= kLanes) return {nullptr, nullptr, block};
-  if (extent && *extent <= kShort && s.get(block).writes[0]->buffer->dtype.is_integer())
+  if (extent && *extent <= kShortRow && s.get(block).writes[0]->buffer->dtype.is_integer())
     return {nullptr, nullptr, block};
   if (!uneven && (!extent || *extent % kLanes != 0)) return {nullptr, nullptr, block};
   int64_t lanes = extent ? lanes_along(extent) : kLanes;

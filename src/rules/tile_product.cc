@@ -123,8 +123,8 @@ struct GroupTile {
 };
 
 /// Sixteen rows and columns of the product's sums fit in registers. Where the use of a group's sums reads values of its own for each
-/// row, as the rows' scales are, each is read once for a whole panel, and the product's sums are in memory. Measured on an Intel Xeon with
-/// AMX, 512 rows by a panel over 32 int8: 83 to 95 ns by 32 rows and columns, 57 to 69 in registers; with scales of rows 82 and 86.
+/// row, as its scale is, it is read once for a whole panel, and the product's sums are in memory. Measured on an Intel Xeon with
+/// AMX, 512 rows by a panel over 32 int8: 83 to 95 ns by 32 rows and columns, 65 to 69 in registers; of Q8_0, which reads sums of rows, 82 and 86.
 GroupTile tile_of_groups(const Block& product, const Block& partial) {
   const VarRef& row = product.iter_vars[0]->var;
   bool reads_rows = false;
@@ -174,7 +174,7 @@ void ask_for_next_panel(Schedule& s, const ProductPlan& plan, const Loop& tiles)
   const Block &product = s.get(plan.product), &codes = s.get(plan.operand ? plan.operand : plan.partial);
   std::vector<std::string> names = read_by_columns(codes, codes.iter_vars[plan.operand ? 0 : 1]->var);
   std::ranges::copy(read_by_columns(product, product.iter_vars[1]->var), std::back_inserter(names));
-  ask_for(s, names, kTilesThatAsk, tiles, "prefetch_for_next");
+  ask_for(s, names, kTilesThatAsk, tiles, passes::kPrefetchForNext);
 }
 
 /// Sums of groups of k on tiles, a few groups at a time, which are scaled and added to the product's sums in vectors.

@@ -268,7 +268,7 @@ TEST(CpuRules, ProductsOfBytesInGroups) {
   expect_same(grouped_product(0, 64, {.count = 6, .scales_rows = true}), "integer_product", kHeights);
   expect_same(grouped_product(1, 192, {.count = 2}), "integer_product", {1});
 }
-// A processor with so little of a second cache that 16 rows fill half of it, or 48: the last block is not full, nor its last tile.
+// A processor with so small an L2 cache that 16 rows fill half of it, or 64: the last block is not full, nor its last tile.
 TEST(CpuRules, ProductsOfBytesInGroupsInBlocksOfRows) {
   for (bool scales_rows : {false, true})
     for (int64_t rows : {16, 64}) {

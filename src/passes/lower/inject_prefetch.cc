@@ -16,8 +16,6 @@ using namespace tir;
 
 namespace {
 
-constexpr const char* kKey = "software_prefetch";
-constexpr const char* kForNext = "prefetch_for_next";
 /// Lines that one iteration may ask for: more than a CPU can have under way gains nothing.
 constexpr int64_t kMaxLines = 32;
 
@@ -148,7 +146,7 @@ Stmt prefetch(const BufferRef& buffer, const Expr& index, Locality locality) {
   return make<Evaluate>(call(i32, "tir.prefetch", {place, int_imm(0), int_imm(locality), int_imm(1)}));
 }
 
-/// The loops of kForNext.
+/// The loops of kPrefetchForNext.
 class ForNext {
  public:
   explicit ForNext(const LowerOptions& options) : options_(options) {}
@@ -161,7 +159,7 @@ class ForNext {
       const StmtNode* inner = child->as<StmtNode>();
       return inner ? NodeRef(run(ref(*inner))) : child;
     }));
-    if (loop && loop->annotations.count(kForNext) > 0) out = asking(*out.as<For>());
+    if (loop && loop->annotations.count(kPrefetchForNext) > 0) out = asking(*out.as<For>());
     if (counts) path_.pop_back();
     return out;
   }
@@ -169,7 +167,7 @@ class ForNext {
  private:
   Stmt asking(const For& loop) const {
     std::vector<Stmt> stmts;
-    for (const Request& r : requests(loop, kForNext)) {
+    for (const Request& r : requests(loop, kPrefetchForNext)) {
       std::vector<Stmt> asked = path_.size() > 1 ? lines_of_next(r) : std::vector<Stmt>{};
       if (!asked.empty()) {
         std::ranges::move(asked, std::back_inserter(stmts));
@@ -181,7 +179,7 @@ class ForNext {
     }
     stmts.push_back(loop.body);
     Attrs others = loop.annotations;
-    others.erase(kForNext);
+    others.erase(kPrefetchForNext);
     return with(with(loop, &For::body, seq(std::move(stmts))), &For::annotations, others);
   }
 
@@ -225,7 +223,7 @@ class ForNext {
 PrimFuncRef inject_prefetch(const PrimFuncRef& func, const LowerOptions& options) {
   arith::Analyzer analyzer;
   Stmt body = transform(ForNext(options).run(func->body), [&](const For& loop) -> Stmt {
-    std::vector<Request> wanted = requests(loop, kKey);
+    std::vector<Request> wanted = requests(loop, kSoftwarePrefetch);
     if (wanted.empty()) return ref(loop);
     std::vector<Stmt> stmts;
     for (const Request& r : wanted) {
@@ -245,7 +243,7 @@ PrimFuncRef inject_prefetch(const PrimFuncRef& func, const LowerOptions& options
       }
     }
     For copy = loop;
-    copy.annotations.erase(kKey);
+    copy.annotations.erase(kSoftwarePrefetch);
     stmts.push_back(loop.body);
     copy.body = seq(std::move(stmts));
     return Stmt(new For(copy));

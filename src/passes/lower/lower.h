@@ -47,6 +47,11 @@ inline constexpr int64_t kLineBytes = 64;
 /// Annotation of a loop over products of bfloat16: the order in which two of them are summed does not matter.
 inline constexpr const char* kSumsPairs = "sums_pairs";
 
+/// Annotations of loops: [name of a buffer, iterations] or a list of such pairs, whose lines InjectPrefetch asks for: those of a later
+/// iteration, or of the parallel loop's next one.
+inline constexpr const char* kSoftwarePrefetch = "software_prefetch";
+inline constexpr const char* kPrefetchForNext = "prefetch_for_next";
+
 /// Annotation of a loop over k around the rows and columns of a product: all of it is one T.tile_product. The value: bytes of the
 /// right operand that are asked for in advance.
 inline constexpr const char* kOnTiles = "on_tiles";

@@ -146,8 +146,8 @@ bool zeroes_sums_of(const Call& product, const Stmt& s) {
   const std::optional<Loops> loops = outer ? loops_of(*outer) : std::nullopt;
   if (!loops || loops->store->indices.size() != 1 || !is_zero(loops->store->value)) return false;
   const std::optional<Operand> place = operand_at(loops->store->buffer, loops->store->indices[0], *loops);
-  const BufferLoad& sums = *product.args[kAcc].as<Call>()->args[0].as<BufferLoad>();
-  if (!place || place->buffer != sums.buffer || !equal(place->base, sums.indices[0])) return false;
+  const BufferLoad* sums = place_of(product, kAcc);
+  if (!place || !sums || place->buffer != sums->buffer || !equal(place->base, sums->indices[0])) return false;
   int64_t columns = 1;
   std::optional<size_t> row, batch;
   for (size_t l = loops->all.size(); l-- > 0;) {

@@ -5,6 +5,7 @@
 //       for s in 0..5: for g in 0..4: tile_store(sums[(g + 2) % 4]); tile_dot(s + 1, g); use(s, sums[g])
 //       tile_store(sums[2..3]), and use(5, sums[0..3])
 // Loops of another form stay as they are.
+#include <algorithm>
 #include <set>
 
 #include "arith/analyzer.h"
@@ -48,16 +49,17 @@ class Overlap {
   }
 
   int64_t argument(TileProductArgument which) const { return as_int(product_->args[which]).value_or(0); }
-  const BufferLoad& element(TileProductArgument which) const {
-    return *product_->args[which].as<Call>()->args[0].as<BufferLoad>();
-  }
+  const BufferLoad& element(TileProductArgument which) const { return *place_of(*product_, which); }
 
   /// Whether each product is one tile of sums, from zero, over a part of a step of k or whole ones.
   bool is_tile_by_tile() const {
+    for (TileProductArgument which : {kAcc, kA, kB})
+      if (!place_of(*product_, which)) return false;
     const int64_t depth = argument(kDepth), count = argument(kCount);
     return element(kAcc).buffer->dtype == i32 && !uses_var(element(kAcc).indices[0], *step_) &&
            argument(kRows) == kSide && argument(kColumns) == kSide && argument(kFromZero) == 1 &&
-           argument(kLines) == 0 && (depth <= kStep || depth % kStep == 0) && count >= kLag && count <= kTiles;
+           argument(kLines) == 0 && depth > 0 && (depth <= kStep || depth % kStep == 0) && count >= kLag &&
+           count <= kTiles;
   }
 
   /// Whether iteration g of the use reads sums of product g alone, and writes nothing that products read.
@@ -156,8 +158,8 @@ std::set<int64_t> depths_of_steps(const Stmt& body) {
   std::set<int64_t> out;
   walk(body, [&](const Call& n) {
     if (n.op != "tir.tile_product") return;
-    const int64_t depth = as_int(n.args[kDepth]).value_or(0) * n.args[kA].as<Call>()->args[0]->dtype.bytes();
-    out.insert(std::min(depth, kStep));
+    const BufferLoad* a = place_of(n, kA);
+    out.insert(a ? std::min(as_int(n.args[kDepth]).value_or(0) * a->buffer->dtype.bytes(), kStep) : 0);
   });
   return out;
 }

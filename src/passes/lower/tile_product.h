@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tir/nodes.h"
+
 namespace sator::passes {
 
 /// The places of T.tile_product's arguments, which src/ir/builtins.cc explains.
@@ -27,5 +29,11 @@ enum TileProductArgument : size_t {
 
 /// Of its right operand.
 inline constexpr int64_t kPanelColumns = 32;
+
+/// The place in a buffer behind an argument; null where it is something else than T.address_of, which no code is made for.
+inline const BufferLoad* place_of(const Call& product, TileProductArgument which) {
+  const Call* address = product.args[which].as<Call>();
+  return address && address->op == "tir.address_of" ? address->args[0].as<BufferLoad>() : nullptr;
+}
 
 }  // namespace sator::passes
