@@ -252,12 +252,18 @@ Loop tile_partial(Schedule& s, const ProductPlan& plan, size_t rows, int64_t vec
   return ks.outer.front();
 }
 
-/// Few rows wait for memory: where the level's CPUs gain by it, each iteration of k asks for what a later one reads of the right operand.
+/// Asks for the right operand in advance, where the level's CPUs gain by it. Few rows wait for memory: each iteration of k asks for what a
+/// later one reads. Of many, the tiles of a block ask for the next panels while they pass over these, which are as much in a product of 128
+/// rows as memory gives meanwhile. Measured on an Intel Xeon with AMX, weights in no cache: 32 rows of 768 float32 by 3072 0.78 ->
+/// 0.66 ms, 128 rows 2.0 -> 1.85, 512 rows the same.
 void prefetch_weights(Schedule& s, const BlockHandle& block, const Loop& k, const target::CpuLevel& level) {
   if (level.prefetch_iterations == 0) return;
   const Block& product = s.get(block);
-  ask_for(
-      s, read_by_columns(product, product.iter_vars[1]->var), level.prefetch_iterations, k, passes::kSoftwarePrefetch);
+  const std::vector<std::string> names = read_by_columns(product, product.iter_vars[1]->var);
+  if (are_few(most_rows(s, block)))
+    ask_for(s, names, level.prefetch_iterations, k, passes::kSoftwarePrefetch);
+  else
+    ask_for(s, names, kTilesInBlock, k, passes::kPrefetchForNext);
 }
 
 /// Whether the panels of one group are too deep to stay in the L2 cache while many tiles of rows pass over them.
@@ -369,11 +375,10 @@ void schedule_product_tiles(Schedule& s, const ProductPlan& plan, const target::
   std::vector<Loop> parts = schedule::split(s, own.back(), Factors{std::nullopt, factor(own.back(), vector)});
   unroll(s, parts[0]);
   vectorize(s, parts[1]);
-  if (are_few(rows)) {
-    if (plan.partial)
-      prefetch_weights(s, plan.partial, partial_k, level);
-    else
-      prefetch_weights(s, block, ks.outer.back(), level);
+  if (plan.partial) {
+    if (are_few(rows)) prefetch_weights(s, plan.partial, partial_k, level);
+  } else if (!operand) {
+    prefetch_weights(s, block, ks.outer.back(), level);
   }
   parallel(s, outer);
   decompose_reduction(s, block, ks.outer.front());

@@ -2,7 +2,8 @@
 // lines that a later iteration reads of the buffer. What lies beyond the buffer's end is asked for in vain, without harm.
 //
 // A loop inside of a parallel one that is annotated "prefetch_for_next" in the same form asks for what the next iteration of the parallel
-// loop reads of the buffer: in equal parts, which so many iterations of the loop right inside of the parallel one share.
+// loop reads of the buffer: in equal parts, which so many iterations of the loop right inside of the parallel one share. Loops of one
+// iteration do not count.
 //   for p in parallel: for t: for h in 0..2, annotated ["B", 8]: use(B[p * 4096 ..])
 //   =>  for p in parallel: for t: for h in 0..2: if t < 8: prefetch(B[(p + 1) * 4096 + (t * 2 + h) * 256 ..]); use(B[p * 4096 ..])
 #include "arith/analyzer.h"
@@ -183,33 +184,37 @@ class ForNext {
     return with(with(loop, &For::body, seq(std::move(stmts))), &For::annotations, others);
   }
 
-  /// The lines of one iteration's part, as long as there are parts.
+  /// The lines of one iteration's part, as long as there are parts; where there are more iterations than lines, the line that lies so far
+  /// in the span: some are asked for more than once.
   std::vector<Stmt> lines_of_next(const Request& r) const {
     const For& around = *path_.front();
     Reads reads(r.buffer, Reads::Gaps::in);
     reads.visit(around.body);
-    const VarRef& first = path_[1]->var;
     int64_t inner = 1;  // parts of one iteration of the first loop
-    Expr part = cast_to(i64, first);
-    for (size_t l = 2; l < path_.size(); ++l) {
-      const int64_t extent = as_int(path_[l]->extent).value_or(0);
+    Expr part;
+    for (size_t l = 1; l < path_.size(); ++l) {
+      if (!part && is_one(path_[l]->extent) && l + 1 < path_.size()) continue;
+      const int64_t extent = part ? as_int(path_[l]->extent).value_or(0) : 1;
+      const Expr at = cast_to(i64, path_[l]->var);
       inner *= extent;
-      part = part * int_imm(extent, i64) + cast_to(i64, path_[l]->var);
+      part = part ? part * int_imm(extent, i64) + at : at;
     }
     if (!reads.bounded || inner == 0) return {};
     std::vector<Stmt> out;
     arith::Analyzer analyzer;
     for (const Span& span : reads.spans) {
       const auto rounded_up = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
-      const int64_t lines = reads.lines_of(span), each = rounded_up(lines, r.distance * inner);
+      const int64_t lines = reads.lines_of(span), parts = r.distance * inner;
+      const int64_t each = rounded_up(lines, parts);
+      const int64_t step = parts < lines ? each * reads.per_line() : rounded_up(span.extent, parts);
       const Expr begin = substitute(span.min, {{around.var, around.var + 1}});
       std::vector<Stmt> asked;
       for (int64_t line = 0; line < each; ++line) {
-        const Expr at = (part * each + line) * reads.per_line();
+        const Expr at = part * int_imm(step, i64) + int_imm(line * reads.per_line(), i64);
         asked.push_back(prefetch(reads.buffer, analyzer.simplify(begin + cast_to(begin->dtype, at)), kBehindFirst));
       }
-      const Expr last = int_imm(rounded_up(lines, each * inner), first->dtype);
-      out.push_back(make<IfThenElse>(lt(first, last), seq(std::move(asked)), Stmt()));
+      const Expr last = int_imm(rounded_up(span.extent, step), i64);
+      out.push_back(make<IfThenElse>(lt(part, last), seq(std::move(asked)), Stmt()));
     }
     return out;
   }
