@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "arith/eval.h"
+#include "codegen/emit/elementary.h"
 #include "codegen/emit/emit.h"
 #include "codegen/emit/lanes.h"
 #include "ir/builtins.h"
@@ -95,6 +96,33 @@ llvm::Value* rounded_multiple(Emit& e, const Cast& n) {
   return e.b.CreateIntrinsic(llvm::Intrinsic::fma, {q->getType()}, {e.b.CreateFNeg(q), large, sum});
 }
 
+/// integer(max(min(nearbyint(x), high), low)) of a float32, as a quantized number is made, for whole bounds below 2^22 that the integer
+/// has: bounded first, x + 1.5 * 2^23 has the integer in its lowest bits. NaN becomes 0, as in every conversion, which has the bounds of its
+/// dtype too. Null where the cast is of another form.
+llvm::Value* rounded_in_range(Emit& e, const Cast& n) {
+  const Max* most = n.value.as<Max>();
+  const Min* least = most ? most->a.as<Min>() : nullptr;
+  const Call* rounded = least ? least->a.as<Call>() : nullptr;
+  if (!rounded || rounded->op != "tir.nearbyint" || rounded->dtype.with_lanes(1) != f32) return nullptr;
+  const FloatImm *high = in_lanes(least->b).as<FloatImm>(), *low = in_lanes(most->b).as<FloatImm>();
+  const DType to = n.dtype;
+  if (!(to.is_int() || to.is_uint()) || !high || !low) return nullptr;
+  const double beyond = std::ldexp(1.0, std::min(22, to.is_int() ? to.bits - 1 : to.bits));
+  auto fits = [&](double x) { return x == std::round(x) && x < beyond && x >= (to.is_int() ? -beyond : 0); };
+  if (!fits(high->value) || !fits(low->value) || low->value > 0 || high->value < 0)
+    return nullptr;
+  llvm::Value* x = value_of(e, rounded->args[0]);
+  auto bound = [&](double c) { return llvm::ConstantFP::get(x->getType(), c); };
+  x = e.b.CreateSelect(e.b.CreateFCmpORD(x, x), x, bound(0));
+  x = e.b.CreateSelect(e.b.CreateFCmpOLT(x, bound(high->value)), x, bound(high->value));
+  x = e.b.CreateSelect(e.b.CreateFCmpOGT(x, bound(low->value)), x, bound(low->value));
+  constexpr double kMagic = 0x1.8p23;
+  constexpr uint64_t kMagicBits = 0x4b400000;
+  llvm::Type* word = type_of(e, i32.with_lanes(to.lanes));
+  llvm::Value* bits = e.b.CreateBitCast(e.b.CreateFAdd(x, bound(kMagic)), word);
+  return e.b.CreateSExtOrTrunc(e.b.CreateSub(bits, llvm::ConstantInt::get(word, kMagicBits)), type_of(e, to));
+}
+
 /// float32(code) - c for a code of a word, (word >> n) & mask: bits n and up in the fraction of 2^(23-n) are the float
 /// 2^(23-n) + code, and both the constant and the difference are numbers that f32 holds. Neither shift nor conversion.
 /// Null where the difference is of another form.
@@ -133,10 +161,20 @@ llvm::Value* code_minus_constant(Emit& e, const Sub& n) {
   return e.b.CreateFSub(e.b.CreateBitCast(v, type_of(e, n.dtype)), number(e, base + c->value, n.dtype));
 }
 
+/// 1 + tanh(x), as GELU has it. Null where the sum is of another form.
+llvm::Value* one_plus_tanh(Emit& e, const Add& n) {
+  const bool first = n.b.as<Call>() != nullptr;
+  const FloatImm* one = in_lanes(first ? n.a : n.b).as<FloatImm>();
+  const Call* tanh = (first ? n.b : n.a).as<Call>();
+  if (n.dtype.with_lanes(1) != f32 || !one || one->value != 1 || !tanh || tanh->op != "tir.tanh") return nullptr;
+  return elementary::one_plus_tanh(e, value_of(e, tanh->args[0]));
+}
+
 }  // namespace
 
 llvm::Value* emit_add(Emit& e, const Add& n) {
   DType d = n.dtype;
+  if (llvm::Value* v = one_plus_tanh(e, n)) return v;
   if (fuses(d)) {
     if (const Mul* product = n.b.as<Mul>()) return fused(e, *product, false, value_of(e, n.a));
     if (const Mul* product = n.a.as<Mul>()) return fused(e, *product, false, value_of(e, n.b));
@@ -160,6 +198,7 @@ llvm::Value* emit_sub(Emit& e, const Sub& n) {
 
 llvm::Value* emit_cast(Emit& e, const Cast& n) {
   if (llvm::Value* rounded = rounded_multiple(e, n)) return rounded;
+  if (llvm::Value* rounded = rounded_in_range(e, n)) return rounded;
   return convert(e, value_of(e, n.value), n.value->dtype, n.dtype);
 }
 
