@@ -137,6 +137,7 @@ constexpr Builtin kTable[] = {
     /// for p < count, i < rows and j < columns, in elements,
     ///   acc[p * acc_step + i * acc_stride + j] += sum over k < depth of
     ///       a[p * a_step + i * a_stride + k] * b[p * b_step + j // 32 * b_stride + k // g * 32 * g + j % 32 * g + k % g],
+    /// where 16 columns have b_stride in the place of 32 g: b is half a panel, or anything else with 16 g side by side;
     /// or the sum alone with from_zero. acc, a, b: T.address_of; rows at most 32, and none if negative; the other numbers but ahead are
     /// constants below 2^31, columns 16 or a multiple of 32 up to 1024, depth and count at least 1, lines at most 32. With each 2048 bytes of b
     /// so many cache lines are asked for that begin `ahead` bytes behind their first one.

@@ -1,5 +1,6 @@
-// Attention in pairs on matrix tiles: 32 tokens of a head pass over a block of four pages with two T.tile_product, one for the scores and
-// one for the values, and the softmax between them runs in vectors. The block's pages, which lie anywhere, are copied into panels first.
+// Attention in pairs on matrix tiles: 32 tokens of a head pass over a block of four pages with a T.tile_product for the scores of each page,
+// and one for the values, and the softmax between them runs in vectors. A page of keys lies as a tile reads it; those of values, which
+// lie anywhere, are copied into panels first.
 // Few tokens are summed in the same order in vectors, so that a row has the same bits in a tile and alone.
 #include "base/text.h"
 #include "llm/attention_text.h"
@@ -8,8 +9,8 @@ namespace sator::llm {
 
 namespace {
 
-// Holes beside the shape's and the rows': {DP} is the head's size, filled up with zeros to whole steps of 32; {ODD} what of it lies behind
-// the last panel of 32 columns that is full, {FILL} what fills it up.
+// Holes beside the shape's and the rows': {DP} is the head's size, filled up with zeros to whole steps of 32; {WHOLE} the steps of it that
+// are full, {ODD} what lies behind them, {FILL} what fills it up.
 constexpr const char* kRowsOnTiles = R"(
 last{S}: T.int32 = positions[{LAST}]
 table{S}: T.int32 = page_indptr[token_seq[{LAST}]]
@@ -29,15 +30,13 @@ for r in range(many):
 for p in range({FROM}, last{S} // {16B} + 1):
     for x in range({B}):
         page: T.int32 = page_table[table{S} + T.min(p * {B} + x, last{S} // 16)]
-        for d in range({D2}):
-            for j in T.vectorized(32):
-                keys{S}[x // 2, d, x % 2 * 16 + j // 2, j % 2] = k_pages[page, {GROUP}, d, j // 2, j % 2]
+        {WHOLE_KEYS}
+        {ODD_KEYS}
         for b in range(8):
             for z in range({D} // 32):
                 for d in T.vectorized(64):
                     values{S}[z, x * 8 + b, d // 2, d % 2] = v_pages[page, {GROUP}, b, z * 32 + d // 2, d % 2]
             {ODD_COLUMNS}
-    T.evaluate(T.tile_product(T.address_of(scores{S}[0, 0, 0]), {16B}, T.address_of(rows{S}[0, 0]), {DP}, T.address_of(keys{S}[0, 0, 0, 0]), {DP} * 32, many, {16B}, {DP}, 0, 1, 1, 0, 0, 0, 0))
     for r in range(many):
         for b in T.unroll({B}):
             for j in T.vectorized(16):
@@ -65,12 +64,19 @@ for r in range(many):
 {STORE}
 )";
 
+constexpr const char* kWholeKeys =
+    "T.evaluate(T.tile_product(T.address_of(scores{S}[0, x, 0]), {16B}, T.address_of(rows{S}[0, 0]), {DP}, "
+    "T.address_of(k_pages[page, {GROUP}, 0, 0, 0]), 32, many, 16, {WHOLE}, 0, 1, 1, 0, 0, 0, 0))";
+constexpr const char* kOddKeys = R"(for d in range({ODD} // 2):
+            for j in T.vectorized(32):
+                keys{S}[d, j // 2, j % 2] = k_pages[page, {GROUP}, {WHOLE} // 2 + d, j // 2, j % 2]
+        T.evaluate(T.tile_product(T.address_of(scores{S}[0, x, 0]), {16B}, T.address_of(rows{S}[0, {WHOLE}]), {DP}, T.address_of(keys{S}[0, 0, 0]), 32, many, 16, 32, 0, {FIRST}, 1, 0, 0, 0, 0)))";
 constexpr const char* kFillRow = R"(for d in T.vectorized({FILL}):
         rows{S}[r, {D} + d] = T.cast(T.float32(0), "{T}"))";
 constexpr const char* kFillPanels = R"(
-for x, d in T.grid(2, {FILL} // 2):
-    for j in T.vectorized(64):
-        keys{S}[x, {D2} + d, j // 2, j % 2] = T.cast(T.float32(0), "{T}")
+for d in range({FILL} // 2):
+    for j in T.vectorized(32):
+        keys{S}[{ODD} // 2 + d, j // 2, j % 2] = T.cast(T.float32(0), "{T}")
 for b in range(32):
     for d in T.vectorized({FILL} * 2):
         values{S}[{D} // 32, b, {ODD} + d // 2, d % 2] = T.cast(T.float32(0), "{T}")
@@ -183,7 +189,7 @@ constexpr const char* kPairOfValues = "v_pages[page, {GROUP}, j, z * {DC} + d, T
 constexpr const char* kBuffers = R"(
 length = T.alloc_buffer((1,), "int64", scope="local")
 rows_n = T.alloc_buffer(({R}, {DP}), "{T}", scope="local")
-keys_n = T.alloc_buffer(({B} // 2, {DP} // 2, 32, 2), "{T}", scope="local")
+keys_n = T.alloc_buffer((16, 16, 2), "{T}", scope="local")
 values_n = T.alloc_buffer(({DP} // 32, {B} * 8, 32, 2), "{T}", scope="local")
 scores_n = T.alloc_buffer(({R}, {B}, 16), scope="local")
 weights_n = T.alloc_buffer(({R}, {B}, 16), "{T}", scope="local")
@@ -253,6 +259,8 @@ std::string attention_on_tiles(const AttentionShape& shape) {
                 columns = largest_divisor(d, heads > 2 ? 32 : 64);
   const Holes texts = {{"FILL_ROW", fills ? kFillRow : ""},
                        {"FILL_PANELS", fills ? kFillPanels : ""},
+                       {"WHOLE_KEYS", d >= 32 ? kWholeKeys : ""},
+                       {"ODD_KEYS", fills ? kOddKeys : ""},
                        {"ODD_COLUMNS", fills ? kOddColumns : ""},
                        {"EVEN_KEY", filled(kEven, {{"PAIR", kPairOfKeys}})},
                        {"ODD_KEY", filled(kOdd, {{"PAIR", kPairOfKeys}})},
@@ -265,6 +273,8 @@ std::string attention_on_tiles(const AttentionShape& shape) {
   const Holes numbers = {{"DP", text(filled_up)},
                          {"FILL", text(filled_up - d)},
                          {"ODD", text(d % 32)},
+                         {"WHOLE", text(d / 32 * 32)},
+                         {"FIRST", d < 32 ? "1" : "0"},
                          {"KB", text(pages)},
                          {"KEY_LINES", text(ask.lines(columns))},
                          {"LINE", text(ask.units_of_line)},

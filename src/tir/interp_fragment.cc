@@ -159,7 +159,8 @@ Value Compiler::tile_call(const Call& n) {
         for (int64_t j = 0; j < columns; ++j) {
           auto left = [&](int64_t k) { return x.read(m, p * a_step + i * a_stride + k); };
           auto right = [&](int64_t k) {
-            return y.read(m, p * b_step + j / kPanel * b_stride + in_panel(j % kPanel, k, group));
+            const int64_t row = columns < kPanel ? b_stride : kPanel * group;
+            return y.read(m, p * b_step + j / kPanel * b_stride + k / group * row + j % kPanel * group + k % group);
           };
           const int64_t at = p * acc_step + i * acc_stride + j;
           if (!is_float) {

@@ -109,8 +109,8 @@ bool is_of_wrong_sign(T got, T x, Reference want) {
 /// One error, in units in the last place, and the same bits at every level and with every number of lanes.
 ///   error_at   of element i of the results
 template <class T, class ErrorAt>
-void expect_same_bits_within(const Function& f, DType dtype, const std::vector<T>& x, std::initializer_list<int> all_lanes,
-                             double max_ulps, const ErrorAt& error_at) {
+void expect_same_bits_within(const Function& f, DType dtype, const std::vector<T>& x,
+                             std::initializer_list<int> all_lanes, double max_ulps, const ErrorAt& error_at) {
   const auto n = static_cast<int64_t>(x.size());
   Data<T> a(x.size()), b(x.size());
   std::copy(x.begin(), x.end(), a.memory);

@@ -21,6 +21,7 @@ struct Case {
   bool from_zero = false;
   int64_t products = 1, lines = 0;  // lines: asked for in advance, by one more than the rows ahead
   int64_t columns = 64;
+  bool narrow = false;  // 16 columns that lie side by side, not in half a panel
   bool is_float() const { return a == "bfloat16"; }
   int64_t group() const { return is_float() ? 2 : 4; }
   int64_t elements_of_a() const { return products * rows * (depth + 8) + 8; }
@@ -51,7 +52,9 @@ def main(N: T.Buffer((1,), "int32"), A: T.Buffer(()",
     T.evaluate(T.tile_product(T.address_of(C[4]), 72, T.address_of(A[8]), )",
                                   stride,
                                   ", T.address_of(B[4]), ",
-                                  32 * c.depth,
+                                  c.columns > 16 ? 32 * c.depth
+                                  : c.narrow     ? 16 * c.group()
+                                                 : 32 * c.group(),
                                   ", ",
                                   rows,
                                   ", ",
@@ -167,18 +170,19 @@ TEST(Tiles, SumProductsOneAfterTheOther) {
         }
 }
 
-// Half a panel, for which one tile of columns does.
+// Half a panel, or as many columns by themselves, for which one tile of columns does.
 TEST(Tiles, SumSixteenColumns) {
   for (int64_t rows : {1, 15, 16, 17, 32})
     for (int64_t depth : {32, 64, 96, 160})
-      for (int64_t products : {1, 3}) {
-        Case c{
-            .a = "int8", .b = "int8", .depth = depth, .rows = rows, .from_zero = products == 3, .products = products};
-        c.columns = 16;
-        expect_as_interpreted(c, false);
-        c.a = c.b = "bfloat16";
-        expect_as_interpreted(c, true);
-      }
+      for (int64_t products : {1, 3})
+        for (bool narrow : {false, true}) {
+          Case c{
+              .a = "int8", .b = "int8", .depth = depth, .rows = rows, .from_zero = products == 3, .products = products};
+          c.columns = 16, c.narrow = narrow;
+          expect_as_interpreted(c, false);
+          c.a = c.b = "bfloat16";
+          expect_as_interpreted(c, true);
+        }
 }
 
 /// Three products of 16 rows of A [16, 192] and the second half of a panel, in tiles 0 and 3; the third is added to the first.

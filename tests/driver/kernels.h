@@ -122,26 +122,33 @@ inline bool are_neighbours(const std::byte* a, const std::byte* b) {
   return std::abs(place(a) - place(b)) <= 1;
 }
 
-/// Largest difference of float32 numbers, relative to the largest; narrower floats must be neighbours, other dtypes equal.
+/// A float of 16 or 32 bits.
+inline float number_at(Array& a, int64_t i) {
+  float x;
+  uint16_t half;
+  if (a.dtype == f32) return std::memcpy(&x, a.at(i), 4), x;
+  std::memcpy(&half, a.at(i), 2);
+  return a.dtype == f16 ? f16_to_f32(half) : bf16_to_f32(half);
+}
+
+/// Largest difference of floats, relative to the largest; narrower ones that are neighbours do not differ, and other dtypes must be equal.
 inline double difference(Arrays& a, Arrays& b) {
   double worst = 0;
   for (size_t k = 0; k < a.size(); ++k) {
     double largest = 1e-20, most = 0;
     for (int64_t i = 0; i < a[k]->elements; ++i) {
-      if (a[k]->dtype == f16 || a[k]->dtype == bf16) {
-        if (!are_neighbours(a[k]->at(i), b[k]->at(i))) return INFINITY;
-        continue;
-      }
-      if (a[k]->dtype != f32) {
+      const bool is_narrow = a[k]->dtype == f16 || a[k]->dtype == bf16;
+      if (!is_narrow && a[k]->dtype != f32) {
         if (std::memcmp(a[k]->at(i), b[k]->at(i), static_cast<size_t>(a[k]->dtype.bytes())) != 0) return INFINITY;
         continue;
       }
-      float x, y;
-      std::memcpy(&x, a[k]->at(i), 4);
-      std::memcpy(&y, b[k]->at(i), 4);
-      if (std::isnan(x) || std::isnan(y)) return INFINITY;
+      const float x = number_at(*a[k], i), y = number_at(*b[k], i);
+      if (!std::isfinite(x) || !std::isfinite(y)) {
+        if (x != y) return INFINITY;
+        continue;
+      }
       largest = std::max(largest, std::abs(double{x}));
-      most = std::max(most, std::abs(double{x} - y));
+      if (!is_narrow || !are_neighbours(a[k]->at(i), b[k]->at(i))) most = std::max(most, std::abs(double{x} - y));
     }
     worst = std::max(worst, most / largest);
   }

@@ -109,8 +109,7 @@ llvm::Value* rounded_in_range(Emit& e, const Cast& n) {
   if (!(to.is_int() || to.is_uint()) || !high || !low) return nullptr;
   const double beyond = std::ldexp(1.0, std::min(22, to.is_int() ? to.bits - 1 : to.bits));
   auto fits = [&](double x) { return x == std::round(x) && x < beyond && x >= (to.is_int() ? -beyond : 0); };
-  if (!fits(high->value) || !fits(low->value) || low->value > 0 || high->value < 0)
-    return nullptr;
+  if (!fits(high->value) || !fits(low->value) || low->value > 0 || high->value < 0) return nullptr;
   llvm::Value* x = value_of(e, rounded->args[0]);
   auto bound = [&](double c) { return llvm::ConstantFP::get(x->getType(), c); };
   x = e.b.CreateSelect(e.b.CreateFCmpORD(x, x), x, bound(0));

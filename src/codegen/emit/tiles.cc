@@ -15,11 +15,10 @@ namespace sator::codegen {
 
 namespace {
 
-constexpr int64_t kRows = 16;                    // of a tile
-constexpr int64_t kRowBytes = 64;                // of a tile's row
-constexpr int64_t kPanel = 32;                   // columns
-constexpr int64_t kStepBytes = 16 * kPanel * 4;  // of a panel, read by one step over 64 bytes of k
-constexpr size_t kTileColumns = 2;               // tiles next to each other
+constexpr int64_t kRows = 16;       // of a tile
+constexpr int64_t kRowBytes = 64;   // of a tile's row
+constexpr int64_t kPanel = 32;      // columns
+constexpr size_t kTileColumns = 2;  // tiles next to each other
 using llvm::Intrinsic::ID;
 
 /// T.tile_product, strides in bytes.
@@ -34,6 +33,8 @@ struct TileProduct {
   ID product;                               ///< of two tiles
 
   int64_t steps() const { return depth_bytes / kRowBytes; }
+  /// Of b, from 4 bytes of k to the next: a panel's row, or what 16 columns have.
+  int64_t b_row() const { return columns < kPanel ? b_stride : kTileColumns * kRowBytes; }
   int64_t panels() const { return (columns + kPanel - 1) / kPanel; }
   /// Of sums of a panel, next to each other: two, or one of the half panel that 16 columns are.
   size_t tiles_of_columns() const { return columns < kPanel ? 1 : kTileColumns; }
@@ -170,12 +171,12 @@ void emit_panel(Emit& e, const TileProduct& t, size_t row_tiles, int64_t panel, 
              at(e, acc, static_cast<int64_t>(r) * kRows * t.acc_stride + static_cast<int64_t>(c) * kRowBytes));
   };
   auto multiply = [&](llvm::Value* step) {
-    llvm::Value* right = at(e, b, e.b.CreateMul(step, i64_of(e, kStepBytes)));
+    llvm::Value* right = at(e, b, e.b.CreateMul(step, i64_of(e, 16 * t.b_row())));
     llvm::Value* left = at(e, t.a, e.b.CreateMul(step, i64_of(e, kRowBytes)));
     llvm::Value* later = t.lines > 0 ? at(e, right, t.ahead) : nullptr;
     for (int64_t line = 0; line < t.lines; ++line) prefetch(e, at(e, later, line * kRowBytes));
     for (size_t c = 0; c < t.tiles_of_columns(); ++c)
-      load_tile(e, kRight + c, at(e, right, static_cast<int64_t>(c) * kRowBytes), kTileColumns * kRowBytes);
+      load_tile(e, kRight + c, at(e, right, static_cast<int64_t>(c) * kRowBytes), t.b_row());
     for (size_t r = 0; r < row_tiles; ++r)
       load_tile(e, kLeft + r, at(e, left, static_cast<int64_t>(r) * kRows * t.a_stride), t.a_stride);
     for (size_t r = 0; r < row_tiles; ++r)
@@ -220,7 +221,7 @@ void emit_short_products(Emit& e, const TileProduct& t, size_t row_tiles) {
           llvm::Value* place =
               at(e, acc, static_cast<int64_t>(r) * kRows * t.acc_stride + static_cast<int64_t>(c) * kRowBytes);
           while (std::ranges::any_of(waiting, [&](const Store& s) { return s.number == number; })) store_first();
-          if (r == 0) load_tile(e, kRight + c, at(e, b, static_cast<int64_t>(c) * kRowBytes), kTileColumns * kRowBytes);
+          if (r == 0) load_tile(e, kRight + c, at(e, b, static_cast<int64_t>(c) * kRowBytes), t.b_row());
           if (c == 0) load_tile(e, kLeft + r, at(e, a, static_cast<int64_t>(r) * kRows * t.a_stride), t.a_stride);
           begin_sums(e, t, number, place);
           e.b.CreateIntrinsic(t.product, {}, {tile(e, number), tile(e, kLeft + r), tile(e, kRight + c)});
@@ -305,12 +306,12 @@ void emit_one_row(Emit& e, const TileProduct& t) {
         std::vector<std::array<llvm::Value*, 2>> parts(c.size());
         for (auto& p : parts) p.fill(llvm::Constant::getNullValue(floats));
         llvm::Value* left = at(e, t.a, e.b.CreateMul(step, i64_of(e, kRowBytes)));
-        llvm::Value* panels = at(e, t.b, e.b.CreateMul(step, i64_of(e, kStepBytes)));
+        llvm::Value* panels = at(e, t.b, e.b.CreateMul(step, i64_of(e, 16 * t.b_row())));
         for (int64_t k = 0; k < 16; ++k) {
           llvm::Value* pair = e.b.CreateAlignedLoad(e.b.getInt32Ty(), at(e, left, k * 4), llvm::Align(2));
           const auto x = halves(e.b.CreateVectorSplat(16, pair));
           for (int64_t v = 0; v < vectors; ++v) {
-            llvm::Value* place = at(e, panels, v / 2 * t.b_stride + k * 2 * kRowBytes + v % 2 * kRowBytes);
+            llvm::Value* place = at(e, panels, v / 2 * t.b_stride + k * t.b_row() + v % 2 * kRowBytes);
             if (t.lines > 0) prefetch(e, at(e, place, t.ahead));
             const auto y = halves(e.b.CreateAlignedLoad(words, place, llvm::Align(2)));
             auto& p = parts[static_cast<size_t>(v)];

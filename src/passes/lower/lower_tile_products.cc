@@ -254,7 +254,9 @@ class TileProduct {
       }
       columns_ *= *extent(l);
     }
-    return columns_ == kPanelColumns / 2 || columns_ % kPanelColumns == 0;
+    if (columns_ % kPanelColumns == 0) return true;
+    b_stride_ = kPanelColumns * group;
+    return columns_ == kPanelColumns / 2;
   }
 
   bool is_row(size_t l) const { return acc_->steps[l] != 0 && a_->steps[l] != 0 && l != batch_; }

@@ -57,9 +57,9 @@ class Overlap {
       if (!place_of(*product_, which)) return false;
     const int64_t depth = argument(kDepth), count = argument(kCount);
     return element(kAcc).buffer->dtype == i32 && !uses_var(element(kAcc).indices[0], *step_) &&
-           argument(kRows) == kSide && argument(kColumns) == kSide && argument(kFromZero) == 1 &&
-           argument(kLines) == 0 && depth > 0 && (depth <= kStep || depth % kStep == 0) && count >= kLag &&
-           count <= kTiles;
+           argument(kRows) == kSide && argument(kColumns) == kSide && argument(kBStride) == kPanelColumns * 4 &&
+           argument(kFromZero) == 1 && argument(kLines) == 0 && depth > 0 && (depth <= kStep || depth % kStep == 0) &&
+           count >= kLag && count <= kTiles;
   }
 
   /// Whether iteration g of the use reads sums of product g alone, and writes nothing that products read.
