@@ -255,6 +255,47 @@ Layer packed_by_words(const SafeTensors& all, const std::string& name, const Sto
   return l;
 }
 
+bool is_filled(const SafeTensor& t, int byte) {
+  return std::ranges::all_of(t.bytes, [&](std::byte b) { return std::to_integer<int>(b) == byte; });
+}
+
+/// Errors: zero points of codes that are said to be symmetric are others than theirs.
+void require_middle(const Layer& l) {
+  for (int zero : zero_points(l))
+    if (const int middle = 1 << (l.how.bits - 1); zero != middle)
+      fail_layer(l.zeros->name,
+                 text("has the zero point ", zero - middle, ", and quantization_config says symmetric: true"),
+                 "symmetric: false, or zero points that are 0");
+}
+
+/// Errors: `weight_shape` is another shape than that of the codes.
+void require_said_shape(const Layer& l, const SafeTensor& shape) {
+  require_shape(shape, {2}, {i64, i32});
+  int64_t said[2] = {};
+  for (size_t i = 0; i < 2; ++i) {
+    if (shape.dtype == i64) {
+      std::memcpy(&said[i], shape.bytes.data() + 8 * i, 8);
+    } else {
+      said[i] = static_cast<int32_t>(Words(shape)[static_cast<int64_t>(i)]);
+    }
+  }
+  if (said[0] != l.rows || said[1] != l.cols)
+    fail_layer(shape.name,
+               text("says [", said[0], ", ", said[1], "], and ", l.codes->name, " holds [", l.rows, ", ", l.cols, "]"),
+               "the shape of the codes");
+}
+
+/// A list of groups that the configuration does not speak of: programs differ in whether they follow it.
+/// Errors: it puts an input elsewhere than among its neighbours.
+void require_in_order(Layer& l) {
+  const bool unset = is_filled(*l.groups, 0xff);  // -1, as compressed-tensors has them before it knows
+  if (!unset && !input_order(l).empty())
+    fail_layer(l.groups->name,
+               "puts inputs that lie apart into one group, and quantization_config does not say actorder: \"group\"",
+               "actorder: \"group\", or groups of neighbours");
+  l.groups = nullptr;
+}
+
 /// A layer of compressed-tensors: codes and scales lie [out, ...].
 Layer packed_by_rows(const SafeTensors& all, const std::string& name, const StoredQuantization& how) {
   const bool words = how.bits < 8 || all.find(name + ".weight_packed");
@@ -277,13 +318,17 @@ Layer packed_by_rows(const SafeTensors& all, const std::string& name, const Stor
   require_shape(codes, codes.shape, words ? std::initializer_list<DType>{i32, u32} : std::initializer_list<DType>{i8});
   require_shape(scales, {l.rows, l.count}, kScaleDTypes);
   l.zeros = all.find(name + ".weight_zero_point");
-  if (l.zeros && how.symmetric) l.zeros = nullptr;
   if (!l.zeros && !how.symmetric)
     fail_layer(name + ".weight_zero_point", "is missing", "zero points, as the codes are asymmetric");
+  // Symmetric codes have none, which int8 zeros may say once more.
+  if (l.zeros && how.symmetric && l.zeros->dtype == i8 && is_filled(*l.zeros, 0)) l.zeros = nullptr;
   if (l.zeros && words) require_shape(*l.zeros, {words_for(l.rows, how.bits), l.count}, {i32, u32});
   if (l.zeros && !words) require_shape(*l.zeros, {l.rows, l.count}, {i8});
-  l.groups = how.reordered ? &part(all, name + ".weight_g_idx") : nullptr;
+  if (l.zeros && how.symmetric) require_middle(l);
+  if (const SafeTensor* shape = all.find(name + ".weight_shape")) require_said_shape(l, *shape);
+  l.groups = how.reordered ? &part(all, name + ".weight_g_idx") : all.find(name + ".weight_g_idx");
   if (l.groups) require_shape(*l.groups, {l.cols}, {i32});
+  if (l.groups && !how.reordered) require_in_order(l);
   return l;
 }
 

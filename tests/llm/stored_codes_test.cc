@@ -22,10 +22,10 @@
 namespace sator::llm {
 namespace {
 
-/// What a change of one tensor of a model leads to.
+/// What a change of one tensor of a model leads to, and of what its quantization_config says.
 std::string error_with(const std::string& tensor,
                        const std::function<void(SafeTensor&, std::vector<std::byte>&)>& change,
-                       const std::string& model = "mxfp4") {
+                       const std::string& model = "mxfp4", const std::function<void(Json&)>& say = {}) {
   const fs::path from = reference_data("models/quantized/" + model);
   const SafeTensors given = SafeTensors::open_folder(from);
   std::vector<SafeTensor> tensors;
@@ -42,7 +42,9 @@ std::string error_with(const std::string& tensor,
   }
   EXPECT_TRUE(found) << tensor;
   TempFolder folder;
-  fs::copy_file(from / "config.json", folder.path() / "config.json");
+  Json config = parse_json(read_file(from / "config.json"), "config.json");
+  if (say) say(config["quantization_config"]);
+  folder.write("config.json", config.dump());
   write_safetensors(folder.path() / "model.safetensors", tensors);
   return error_of([&] {
     const Checkpoint checkpoint = Checkpoint::open(folder.path(), read_model_config(folder.path()));
@@ -158,6 +160,68 @@ TEST(StoredCodesErrors, InputsOutOfOrderWithoutTheirGroups) {
                 layer, [](SafeTensor& t, auto&) { t.name = "model.g_idx"; }, "gptq-int4-act-order")
                 .find("down_proj.g_idx is missing\n  needs: the group of each input"),
             std::string::npos);
+}
+
+// What compressed-tensors' files say twice: of symmetric codes its library writes no zero points, and of old files it follows a list of
+// groups that vLLM, by the configuration, does not.
+TEST(StoredCodesErrors, TensorsThatContradictTheConfiguration) {
+  const std::string layer = "model.layers.0.mlp.down_proj.";
+  auto weights = [](Json& quantization) -> Json& { return quantization["config_groups"]["group_0"]["weights"]; };
+  auto symmetric = [&](Json& q) { weights(q)["symmetric"] = true; };
+  auto none = [](SafeTensor&, auto&) {};
+  const std::string zeros = error_with(layer + "weight_zero_point", none, "packed-int4-asym", symmetric);
+  EXPECT_NE(zeros.find(".weight_zero_point has the zero point "), std::string::npos) << zeros;
+  EXPECT_NE(zeros.find("quantization_config says symmetric: true"), std::string::npos) << zeros;
+
+  auto unordered = [&](Json& q) { weights(q).erase("actorder"); };
+  const std::string groups = error_with(layer + "weight_g_idx", none, "packed-int4-act-order", unordered);
+  EXPECT_NE(groups.find("weight_g_idx puts inputs that lie apart into one group"), std::string::npos) << groups;
+  EXPECT_NE(groups.find("actorder"), std::string::npos) << groups;
+
+  const std::string shape =
+      error_with(layer + "weight_shape", [](SafeTensor&, auto& bytes) { bytes[8] = std::byte{90}; }, "packed-int4");
+  EXPECT_NE(shape.find(layer + "weight_shape says [64, 90], and " + layer + "weight_packed holds [64, 96]"),
+            std::string::npos)
+      << shape;
+  EXPECT_NE(error_with(
+                layer + "weight_shape", [](SafeTensor& t, auto&) { t.shape = {1, 2}; }, "packed-int4")
+                .find("weight_shape is [1, 2]"),
+            std::string::npos);
+}
+
+// And what says the same twice is read.
+TEST(StoredCodes, TensorsThatRepeatTheConfiguration) {
+  const fs::path from = reference_data("models/quantized/packed-int4");
+  const SafeTensors given = SafeTensors::open_folder(from);
+  const std::vector<uint32_t> middle(8 * 3, 0x88888888);
+  const std::vector<std::byte> zero(64 * 3);
+  const std::vector<int32_t> unset(96, -1);
+  std::vector<int32_t> in_order;
+  for (int32_t i = 0; i < 96; ++i) in_order.push_back(i / 32);
+  const std::string layer = "model.layers.0.mlp.down_proj.";
+  for (const SafeTensor& more :
+       {SafeTensor{.name = layer + "weight_zero_point",
+                   .dtype = i32,
+                   .shape = {8, 3},
+                   .bytes = std::as_bytes(std::span(middle))},
+        SafeTensor{.name = layer + "weight_zero_point", .dtype = i8, .shape = {64, 3}, .bytes = zero},
+        SafeTensor{
+            .name = layer + "weight_g_idx", .dtype = i32, .shape = {96}, .bytes = std::as_bytes(std::span(unset))},
+        SafeTensor{.name = layer + "weight_g_idx",
+                   .dtype = i32,
+                   .shape = {96},
+                   .bytes = std::as_bytes(std::span(in_order))}}) {
+    const TempFolder folder;
+    fs::copy_file(from / "config.json", folder.path() / "config.json");
+    std::vector<SafeTensor> tensors(given.tensors().begin(), given.tensors().end());
+    tensors.push_back(more);
+    write_safetensors(folder.path() / "model.safetensors", tensors);
+    EXPECT_EQ(error_of([&] {
+                weights_with_codes(SafeTensors::open_folder(folder.path()), read_model_config(folder.path()));
+              }),
+              "")
+        << more.name;
+  }
 }
 
 TEST(StoredCodesErrors, CodesThatAreNoWholeHeads) {
