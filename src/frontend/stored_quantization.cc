@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "engine/tokenizer/regex.h"
 
 namespace sator {
 
@@ -147,6 +148,17 @@ StoredQuantization read_compressed(const JsonAt& at) {
 
 }  // namespace
 
+/// Errors: a rule for layers, an expression of Python's `re` behind "-:", is none.
+static void require_expression(const JsonAt& at, const std::string& rule) {
+  try {
+    Regex::of_rust(rule.substr(2));
+  } catch (const Error& e) {
+    at.fail(text("cannot be read as a regular expression: ", e.reason.what),
+            "-: and what Python's expressions and Rust's have in common",
+            "mend the rule; it says which layers were left out, and the tensors show them too");
+  }
+}
+
 /// Refuses what would be arithmetic of its own when the model runs, and layouts that are not read.
 static void refuse_further_arithmetic(const JsonAt& at) {
   for (const char* key : {"transform_config", "rotation", "adapter"})
@@ -159,6 +171,7 @@ static void refuse_further_arithmetic(const JsonAt& at) {
         given.fail("gives some layers a format of their own, which is not supported",
                    "rules \"-:...\" alone, which leave layers out",
                    kOriginal);
+      require_expression(given, rule);
     });
   if (auto marlin = at.find("is_marlin_format"); marlin && marlin->json() != false)
     marlin->fail("is true, another layout of the codes", "false", kOriginal);
