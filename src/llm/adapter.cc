@@ -155,6 +155,54 @@ std::optional<std::string> why_untargeted(const JsonAt& config, const std::strin
   return listed ? std::nullopt : std::optional<std::string>("layers_to_transform does not list its block");
 }
 
+/// Errors: a value is not finite.
+std::vector<float> factor_of(const SafeTensor& t, const fs::path& file) {
+  std::vector<float> values = to_f32(t.bytes, t.dtype);
+  const auto bad = std::ranges::find_if(values, [](float v) { return !std::isfinite(v); });
+  if (bad != values.end())
+    fail({.what =
+              text(file.string(), ": tensor ", t.name, " has the value ", *bad, " at element ", bad - values.begin()),
+          .needs = "finite factors",
+          .hint = "save the adapter from an earlier step of its training"});
+  return values;
+}
+
+/// W + s B A in the place of W.
+struct Update {
+  std::shared_ptr<const SafeTensors> tensors;  ///< what the pointers point into
+  fs::path file;
+  std::string layer;
+  const SafeTensor *a, *b, *copy;  ///< [r, in], [out, r], the adapter's copy of W or null
+  double scale;
+  bool turned;  ///< W is [in, out]
+
+  void add_to(std::vector<float>& values) const {
+    if (copy && to_f32(copy->bytes, copy->dtype) != values)
+      fail({.what = text("the adapter's ", copy->name, " is not this model's weight"),
+            .needs = "an adapter of this very model, which leaves the weight itself as it is",
+            .hint = "save it again with save_embedding_layers=False"});
+    const std::vector<float> down = factor_of(*a, file), up = factor_of(*b, file);
+    const int64_t rank = a->shape[0], in = a->shape[1], out = b->shape[0];
+    std::vector<double> row(static_cast<size_t>(in));
+    for (int64_t o = 0; o < out; ++o) {
+      std::ranges::fill(row, 0);
+      for (int64_t r = 0; r < rank; ++r) {
+        const double factor = up[static_cast<size_t>(o * rank + r)];
+        for (int64_t i = 0; i < in; ++i) row[static_cast<size_t>(i)] += factor * down[static_cast<size_t>(r * in + i)];
+      }
+      for (int64_t i = 0; i < in; ++i) {
+        float& v = values[static_cast<size_t>(turned ? i * out + o : o * in + i)];
+        const auto sum = static_cast<float>(v + scale * row[static_cast<size_t>(i)]);
+        if (std::isfinite(v) && !std::isfinite(sum))
+          fail({.what = text(file.string(), ": the factors of ", layer, " make a weight infinite"),
+                .needs = "finite sums with the model's weights",
+                .hint = text("check r, lora_alpha and alpha_pattern in ", kConfig)});
+        v = sum;
+      }
+    }
+  }
+};
+
 }  // namespace
 
 Adapter Adapter::open(const fs::path& folder) {
@@ -260,29 +308,8 @@ void Adapter::add_to(Checkpoint& checkpoint, const TensorNames& names) const {
     const auto copied = copies_.find(layer);
     const SafeTensor* copy = copied == copies_.end() ? nullptr : copied->second;
     const double scale = pair.alpha / (by_root_ ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank));
-    checkpoint.change(name,
-                      [tensors = tensors_, pair = pair, copy, rank, in, out, scale, turned = is_transposed](
-                          std::vector<float>& values) {
-                        if (copy && to_f32(copy->bytes, copy->dtype) != values)
-                          fail({.what = text("the adapter's ", copy->name, " is not this model's weight"),
-                                .needs = "an adapter of this very model, which leaves the weight itself as it is",
-                                .hint = "save it again with save_embedding_layers=False"});
-                        const std::vector<float> a = to_f32(pair.a->bytes, pair.a->dtype),
-                                                 b = to_f32(pair.b->bytes, pair.b->dtype);
-                        std::vector<double> row(static_cast<size_t>(in));
-                        for (int64_t o = 0; o < out; ++o) {
-                          std::ranges::fill(row, 0);
-                          for (int64_t r = 0; r < rank; ++r) {
-                            const double factor = b[static_cast<size_t>(o * rank + r)];
-                            for (int64_t i = 0; i < in; ++i)
-                              row[static_cast<size_t>(i)] += factor * a[static_cast<size_t>(r * in + i)];
-                          }
-                          for (int64_t i = 0; i < in; ++i) {
-                            float& v = values[static_cast<size_t>(turned ? i * out + o : o * in + i)];
-                            v = static_cast<float>(v + scale * row[static_cast<size_t>(i)]);
-                          }
-                        }
-                      });
+    const Update update{tensors_, folder_ / kWeights, layer, pair.a, pair.b, copy, scale, is_transposed};
+    checkpoint.change(name, [update](std::vector<float>& values) { update.add_to(values); });
   }
 }
 

@@ -16,7 +16,7 @@ class Adapter {
   ///   names  of the model's tensors: which layers hold their weight [in, out], which is the head
   /// Errors: adapter_config.json does not give the layer factors (target_modules, exclude_modules, layers_to_transform); the
   /// checkpoint has no such weight, has it as codes, or in another shape; the head is the embedding; where the weight is read:
-  /// the adapter's copy of it is another one.
+  /// the adapter's copy of it is another one; a factor or the sum is not finite.
   /// Source: Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021, section 4.1.
   void add_to(Checkpoint& checkpoint, const TensorNames& names) const;
   /// The files that it lies in.

@@ -440,6 +440,41 @@ TEST(Model, FactorsThatTheAdaptersConfigurationLeavesOutAreRefused) {
     EXPECT_EQ(error_with(changes), "") << changes;
 }
 
+/// What an adapter whose tensors are changed leads to.
+std::string error_of_adapter(const std::function<void(std::vector<SafeTensor>&)>& change, const Json& says = {}) {
+  const fs::path from = reference_model("quantized/adapter-llama"), model = reference_model("tiny/llama-a");
+  const SafeTensors given = SafeTensors::open(from / "adapter_model.safetensors");
+  std::vector<SafeTensor> tensors(given.tensors().begin(), given.tensors().end());
+  change(tensors);
+  const TempFolder folder;
+  Json config = Json::parse(read_file(from / "adapter_config.json"));
+  if (!says.is_null()) config.update(says);
+  write_file(folder.path() / "adapter_config.json", config.dump());
+  write_safetensors(folder.path() / "adapter_model.safetensors", tensors);
+  return error_of([&] { open_model(model, {.adapter = folder.path()}); });
+}
+
+TEST(Model, AdaptersThatAreNotFiniteAreNamed) {
+  const std::string layer = "model.layers.1.mlp.down_proj";
+  std::vector<float> values;
+  auto with = [&](float value) {
+    return error_of_adapter([&](std::vector<SafeTensor>& tensors) {
+      for (SafeTensor& t : tensors) {
+        if (t.name != "base_model.model." + layer + ".lora_B.weight") continue;
+        values = to_f32(t.bytes, t.dtype);
+        values[5] = value;
+        t.dtype = f32, t.bytes = std::as_bytes(std::span(values));
+      }
+    });
+  };
+  const std::string error = with(NAN);
+  EXPECT_NE(error.find("adapter_model.safetensors: tensor base_model.model." + layer +
+                       ".lora_B.weight has the value nan at element 5"),
+            std::string::npos)
+      << error;
+  EXPECT_NE(with(3e38F).find("the factors of " + layer + " make a weight infinite"), std::string::npos) << with(3e38F);
+}
+
 // Sizes as the makers state them: every tensor of a family is there once, in its shape.
 TEST(Model, ParametersOfPublishedModels) {
   struct Row {
