@@ -155,6 +155,21 @@ std::optional<std::string> why_untargeted(const JsonAt& config, const std::strin
   return listed ? std::nullopt : std::optional<std::string>("layers_to_transform does not list its block");
 }
 
+/// The linear layers that every token passes, and that the model uses as wholes.
+std::vector<std::string> linear_layers(const ModelConfig& model) {
+  const TensorNames& n = model.names;
+  std::vector<std::string> within = {n.out, n.mlp_out, n.shared_out, n.query_down, n.query_up, n.latent_down};
+  for (const std::vector<std::string>* several : {&n.qkv, &n.mlp_in, &n.shared_in})
+    within.insert(within.end(), several->begin(), several->end());
+  std::vector<std::string> out = {n.project_in, n.project_out};
+  for (int64_t block = 0; block < model.layers; ++block)
+    for (const std::string& name : within)
+      if (!name.empty()) out.push_back(text(n.block, block, ".", name));
+  if (!model.tie_word_embeddings) out.push_back(n.head);
+  std::erase(out, "");
+  return out;
+}
+
 /// Errors: a value is not finite.
 std::vector<float> factor_of(const SafeTensor& t, const fs::path& file) {
   std::vector<float> values = to_f32(t.bytes, t.dtype);
@@ -263,7 +278,28 @@ Adapter Adapter::open(const fs::path& folder) {
 
 std::vector<fs::path> Adapter::paths() const { return {folder_ / kConfig, folder_ / kWeights}; }
 
-void Adapter::add_to(Checkpoint& checkpoint, const TensorNames& names) const {
+std::string Adapter::given_name(const std::string& layer) const {
+  const auto& [known, pair] = *layers_.rbegin();  // of a block, where there is one: heads come first
+  const auto [a, b] = std::ranges::mismatch(known.rbegin(), known.rend(), pair.given.rbegin(), pair.given.rend());
+  const std::string ours(known.begin(), a.base()), theirs(pair.given.begin(), b.base());
+  return layer.starts_with(ours) ? theirs + layer.substr(ours.size()) : layer;
+}
+
+void Adapter::require_all(const Checkpoint& checkpoint, const ModelConfig& model) const {
+  const JsonAt config(*config_, (folder_ / kConfig).string());
+  if (!config.find("target_modules")) return;
+  for (const std::string& layer : linear_layers(model)) {
+    if (layers_.contains(layer) || !checkpoint.find(layer + ".weight")) continue;
+    if (why_untargeted(config, given_name(layer), layer == model.names.head)) continue;
+    fail(
+        {.what = text((folder_ / kWeights).string(), " has no factors of ", layer, ", and target_modules names it"),
+         .needs = text("factors of all layers that ", kConfig, " gives them, as PEFT saves them"),
+         .hint = "get the file again; if fewer layers were trained, say so by layers_to_transform or exclude_modules"});
+  }
+}
+
+void Adapter::add_to(Checkpoint& checkpoint, const ModelConfig& model) const {
+  const TensorNames& names = model.names;
   const JsonAt config(*config_, (folder_ / kConfig).string());
   for (const auto& [layer, pair] : layers_) {
     if (const std::optional<std::string> why = why_untargeted(config, pair.given, layer == names.head))
@@ -311,6 +347,7 @@ void Adapter::add_to(Checkpoint& checkpoint, const TensorNames& names) const {
     const Update update{tensors_, folder_ / kWeights, layer, pair.a, pair.b, copy, scale, is_transposed};
     checkpoint.change(name, [update](std::vector<float>& values) { update.add_to(values); });
   }
+  require_all(checkpoint, model);
 }
 
 }  // namespace sator::llm

@@ -13,12 +13,12 @@ class Adapter {
   static Adapter open(const fs::path& folder);
 
   /// Puts W + s B A in the place of each weight W that the adapter names: s = alpha / r, or alpha / sqrt(r) with rslora.
-  ///   names  of the model's tensors: which layers hold their weight [in, out], which is the head
-  /// Errors: adapter_config.json does not give the layer factors (target_modules, exclude_modules, layers_to_transform); the
-  /// checkpoint has no such weight, has it as codes, or in another shape; the head is the embedding; where the weight is read:
-  /// the adapter's copy of it is another one; a factor or the sum is not finite.
+  ///   model  what its tensors are called: which layers hold their weight [in, out], which is the head
+  /// Errors: adapter_config.json does not give the layer factors (target_modules, exclude_modules, layers_to_transform), or gives them
+  /// to a layer of which the file has none; the checkpoint has no such weight, has it as codes, or in another shape; the head is the
+  /// embedding; where the weight is read: the adapter's copy of it is another one; a factor or the sum is not finite.
   /// Source: Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021, section 4.1.
-  void add_to(Checkpoint& checkpoint, const TensorNames& names) const;
+  void add_to(Checkpoint& checkpoint, const ModelConfig& model) const;
   /// The files that it lies in.
   std::vector<fs::path> paths() const;
 
@@ -28,6 +28,10 @@ class Adapter {
     const SafeTensor *a = nullptr, *b = nullptr;  ///< [r, in], [out, r]
     double alpha = 0;
   };
+  /// What the adapter would call a layer, by what it calls another one.
+  std::string given_name(const std::string& layer) const;
+  /// Errors: the configuration gives factors to a layer of the model that has none here.
+  void require_all(const Checkpoint& checkpoint, const ModelConfig& model) const;
   fs::path folder_;
   std::shared_ptr<const Json> config_;
   std::shared_ptr<const SafeTensors> tensors_;

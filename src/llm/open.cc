@@ -281,7 +281,7 @@ class Weights {
       fail({.what = text("the weights in ", from.string(), " are converted already"),
             .needs = "the original checkpoint, to which an adapter can be added"});
     const Adapter adapter = Adapter::open(*options.adapter);
-    adapter.add_to(*checkpoint_, config.names);
+    adapter.add_to(*checkpoint_, config);
     adapter_files_ = adapter.paths();
   }
 

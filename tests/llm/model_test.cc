@@ -430,14 +430,24 @@ TEST(Model, FactorsThatTheAdaptersConfigurationLeavesOutAreRefused) {
   expect_refused(
       {{"layers_to_transform", {0, 1}}, {"layers_pattern", "h"}}, first + "mlp.down_proj", "layers_to_transform");
   EXPECT_NE(error_with({{"target_modules", "("}}).find("cannot be read as a regular expression"), std::string::npos);
-  for (const Json& changes : {Json{{"target_modules", "all-linear"}},
-                              Json{{"target_modules", nullptr}},
+  for (const Json& changes : {Json{{"target_modules", nullptr}},
                               Json{{"target_modules", {"self_attn.q_proj", "v_proj", "mlp.down_proj"}}},
-                              Json{{"target_modules", "^model\\.layers\\.(\\d{1,})\\.(?!other).*_proj$"}},
+                              Json{{"target_modules", {"q_proj", "v_proj", "down_proj", "of_no_model"}}},
+                              Json{{"target_modules", "^model\\.layers\\.(\\d{1,})\\.(?!other).*([qv]|down)_proj$"}},
                               Json{{"exclude_modules", {"proj"}}},
                               Json{{"layers_to_transform", {0, 1}}},
                               Json{{"layers_to_transform", {0, 1}}, {"layers_pattern", {"h", "layers"}}}})
     EXPECT_EQ(error_with(changes), "") << changes;
+  // And what it gives to layers of which the file has none.
+  for (const auto& [changes, layer] :
+       {std::pair<Json, std::string>{{{"target_modules", "all-linear"}}, first + "self_attn.o_proj"},
+        {{{"target_modules", {"q_proj", "v_proj", "down_proj", "k_proj"}}}, first + "self_attn.k_proj"},
+        {{{"target_modules", {"q_proj", "v_proj", "down_proj", "lm_head"}}}, "lm_head"},
+        {{{"target_modules", ".*\\.1\\..*gate_proj|.*([qv]|down)_proj"}}, second + "mlp.gate_proj"}}) {
+    const std::string error = error_with(changes);
+    EXPECT_NE(error.find(text("has no factors of ", layer, ", and target_modules names it")), std::string::npos)
+        << changes << error;
+  }
 }
 
 /// What an adapter whose tensors are changed leads to.
@@ -452,6 +462,30 @@ std::string error_of_adapter(const std::function<void(std::vector<SafeTensor>&)>
   write_file(folder.path() / "adapter_config.json", config.dump());
   write_safetensors(folder.path() / "adapter_model.safetensors", tensors);
   return error_of([&] { open_model(model, {.adapter = folder.path()}); });
+}
+
+// PEFT warns of missing keys, and adds nothing to the layer.
+TEST(Model, AdaptersThatLostALayerAreRefused) {
+  auto lose = [](const char* part) {
+    return [part](std::vector<SafeTensor>& tensors) {
+      std::erase_if(tensors, [&](const SafeTensor& t) { return t.name.find(part) != std::string::npos; });
+    };
+  };
+  const std::string lost = error_of_adapter(lose("layers.1.self_attn.q_proj"));
+  EXPECT_NE(lost.find("has no factors of model.layers.1.self_attn.q_proj, and target_modules names it"),
+            std::string::npos)
+      << lost;
+  EXPECT_EQ(error_of_adapter(lose("layers.1."), {{"layers_to_transform", {0}}}), "");
+  EXPECT_EQ(error_of_adapter(lose("layers.1."), {{"exclude_modules", ".*layers\\.1\\..*"}}), "");
+  // As a model of texts and pictures calls them.
+  auto of_pictures = [&](std::vector<SafeTensor>& tensors) {
+    lose("layers.1.self_attn.q_proj")(tensors);
+    constexpr std::string_view kText = "base_model.model.model.";
+    for (SafeTensor& t : tensors) t.name = text("base_model.model.model.language_model.", t.name.substr(kText.size()));
+  };
+  const Json texts = {{"target_modules", R"(.*language_model.*\.(q_proj|v_proj|down_proj))"}};
+  EXPECT_NE(error_of_adapter(of_pictures, texts).find("has no factors of model.layers.1.self_attn.q_proj"),
+            std::string::npos);
 }
 
 TEST(Model, AdaptersThatAreNotFiniteAreNamed) {
