@@ -80,12 +80,44 @@ Checkpoint Checkpoint::open_gguf(const fs::path& file, const ModelConfig& config
   return out;
 }
 
+/// Whether two layers have the same parts, byte by byte.
+static bool have_same_records(const MlcWeights& stored, const std::string& layer, const std::string& other) {
+  std::map<std::string, MlcWeights::Stored> records;
+  for (MlcWeights::Stored& s : stored.stored()) records.emplace(s.name, s);
+  return std::ranges::all_of(records, [&](const auto& record) {
+    const auto& [name, s] = record;
+    if (!name.starts_with(layer + ".")) return true;
+    const auto same = records.find(other + name.substr(layer.size()));
+    return same != records.end() && same->second.dtype == s.dtype && same->second.shape == s.shape &&
+           std::ranges::equal(same->second.bytes, s.bytes);
+  });
+}
+
+/// Errors: the weights hold a head that is not the embedding, where the configuration says that it is. MLC-LLM's programs have no head
+/// then, and leave it unread, but for GPT-2, whose head repeats the embedding.
+static void require_tied(const Checkpoint& checkpoint, const MlcWeights& stored, const TensorNames& names) {
+  const StoredWeight *head = checkpoint.find(names.head + ".weight"),
+                     *embedding = checkpoint.find(names.embedding + ".weight");
+  if (!head || !embedding || have_same_records(stored, names.head, names.embedding)) return;
+  // Linear layers may lie transposed where tables do not.
+  if (head->format && head->format == embedding->format && values_of(*head) == values_of(*embedding)) return;
+  fail({.what = text(checkpoint.source(),
+                     " holds ",
+                     head->name,
+                     ", and tie_word_embeddings is true, but it is not ",
+                     embedding->name),
+        .needs = "one matrix for both, or tie_word_embeddings: false",
+        .hint = text("say false in the model_config of ", kMlcConfigFile, ": the head is then used as it is")});
+}
+
 Checkpoint Checkpoint::open_mlc(const fs::path& folder, const ModelConfig& config, const MlcScheme& scheme) {
   const auto stored = std::make_shared<const MlcWeights>(MlcWeights::open(folder));
   Checkpoint out;
   out.files_ = stored->files();
   for (StoredWeight& weight : weights_of_mlc(stored, config, scheme)) out.add(std::move(weight));
+  out.is_exact_ = true;
   out.finish(folder.string(), std::string(scheme.name));
+  if (config.tie_word_embeddings) require_tied(out, *stored, config.names);
   return out;
 }
 

@@ -236,13 +236,16 @@ class MlcReader {
 
   std::vector<StoredWeight> read() {
     constexpr std::string_view kCodes = ".q_weight", kAwq = ".qweight", kWeight = ".weight", kBias = ".bias";
-    constexpr std::string_view kOthers[] = {".q_scale",
-                                            ".qzeros",
-                                            ".scales",
-                                            ".weight_scale_inv",
-                                            ".weight_scale",
-                                            ".q_calibration_scale",
-                                            ".activation_scale"};
+    struct Part {
+      std::string_view ending, of;
+    };
+    constexpr Part kParts[] = {{".q_scale", kCodes},
+                               {".q_calibration_scale", kCodes},
+                               {".qzeros", kAwq},
+                               {".scales", kAwq},
+                               {".weight_scale_inv", kWeight},
+                               {".weight_scale", kWeight},
+                               {".activation_scale", kWeight}};
     for (const auto& [name, s] : by_name_) {
       auto layer = [&](std::string_view ending) { return name.substr(0, name.size() - ending.size()); };
       if (name.ends_with(kCodes))
@@ -255,8 +258,12 @@ class MlcReader {
         add_floats(name.ends_with(kWeight) ? layer(kWeight) : layer(kBias),
                    s,
                    std::string(name.ends_with(kWeight) ? kWeight : kBias));
-      else if (std::ranges::none_of(kOthers, [&](std::string_view e) { return name.ends_with(e); }))
+      else if (const auto* p = std::ranges::find_if(kParts, [&](Part each) { return name.ends_with(each.ending); });
+               p == std::end(kParts))
         out_.push_back({.name = name, .shape = s.shape, .dtype = s.dtype, .bytes = s.bytes});
+      else if (const std::string whole = text(layer(p->ending), p->of); !find(whole))
+        fail_record(
+            name, text("is a part of ", whole, ", which is not there"), "scales and zero points with their codes");
     }
     return std::move(out_);
   }

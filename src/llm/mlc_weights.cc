@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -240,7 +241,13 @@ const MlcWeights::Record& MlcWeights::record_of(const ParamSpec& spec) const {
 }
 
 void MlcWeights::require(const std::vector<ParamSpec>& specs) const {
-  for (const ParamSpec& spec : specs) record_of(spec);
+  std::set<std::string_view> asked;
+  for (const ParamSpec& spec : specs) record_of(spec), asked.insert(spec.name);
+  for (const auto& [name, record] : records_)
+    if (!asked.contains(name))
+      fail({.what = text(index_.string(), ": no part of the model is made of tensor ", name),
+            .needs = text("the parameters of the model that ", kMlcConfigFile, " describes, and no others"),
+            .hint = text("compare its layers and tie_word_embeddings with the model's; `sator gen_config` writes it")});
 }
 
 std::vector<Ref<Tensor>> MlcWeights::params(const std::vector<ParamSpec>& specs) const {

@@ -33,7 +33,7 @@ class MlcWeights {
   /// Whether the folder has an index.
   static bool is_in(const fs::path& folder);
 
-  /// Whether the records are those of the specs. Errors: one is missing, or has another shape or dtype.
+  /// Whether the records are those of the specs. Errors: one is missing, or has another shape or dtype; one is of no spec.
   void require(const std::vector<ParamSpec>& specs) const;
   /// The parameters in the order of the specs. Errors: as of require, and of require_finite.
   std::vector<Ref<runtime::Tensor>> params(const std::vector<ParamSpec>& specs) const;

@@ -390,8 +390,8 @@ void require_sources(const std::vector<ParamSpec>& specs, const Checkpoint& chec
   if (!checkpoint.is_exact()) return;
   if (const std::vector<std::string> unused = unused_tensors(specs, checkpoint); !unused.empty())
     fail({.what = text(checkpoint.source(), ": no part of the model is made of tensor ", unused.front()),
-          .needs = "the tensors of the architecture that the file names, and no others",
-          .hint = "the file is of a variant of it that is not supported"});
+          .needs = "the tensors of the architecture that its configuration describes, and no others",
+          .hint = "compare its number of layers with theirs; else it is of a variant that is not supported"});
 }
 
 bool follows_from_config(std::string_view tensor) {

@@ -302,6 +302,27 @@ TEST(MlcFolder, OfAnEarlierVersionSaysHowToConvertAgain) {
   EXPECT_NE(other.find("mlc-chat-config.json"), std::string::npos) << other;
 }
 
+// A record that no parameter is made of says that weights and configuration are of two models.
+TEST(MlcFolder, WeightsThatNothingReadsAreRefused) {
+  const fs::path model = reference_data("models/tiny/llama-a");
+  TempFolder folder;
+  convert(model, "int8-channel", folder.path());
+  const Json chat = Json::parse(read_file(folder.path() / kMlcConfigFile));
+  auto error_with = [&](const char* key, const Json& value) {
+    Json changed = chat;
+    changed["model_config"][key] = value;
+    write_file(folder.path() / kMlcConfigFile, changed.dump());
+    return error_of([&] { open_model(folder.path(), {.scheme = parse_scheme("int8-channel"), .threads = 1}); });
+  };
+  const int64_t layers = chat["model_config"]["num_hidden_layers"];
+  EXPECT_EQ(error_with("num_hidden_layers", layers), "");
+  EXPECT_NE(error_with("num_hidden_layers", layers - 1)
+                .find(text("no part of the model is made of tensor model.layers.", layers - 1, ".")),
+            std::string::npos);
+  EXPECT_NE(error_with("tie_word_embeddings", true).find("no part of the model is made of tensor lm_head."),
+            std::string::npos);
+}
+
 /// What a change of one folder of MLC-LLM's own leads to.
 std::string error_of_mlc(const char* name, const std::function<void(Json& chat, Json& index)>& change) {
   const fs::path from = reference_data(std::string("models/mlc/") + name);
@@ -314,6 +335,7 @@ std::string error_of_mlc(const char* name, const std::function<void(Json& chat, 
   return error_of([&] {
     const Checkpoint checkpoint = Checkpoint::open(folder.path(), read_model_config(folder.path()));
     for (const StoredWeight& w : checkpoint.weights()) values_of(w);
+    require_sources(program_of(folder.path(), {.scheme = scheme_for(folder.path(), {})}).params, checkpoint);
   });
 }
 
@@ -347,6 +369,34 @@ TEST(MlcFolder, OfMlcItselfIsRefusedInWords) {
   EXPECT_NE(error_of_mlc("q4f16_1-mixtral", [](Json& chat, Json&) { chat["model_config"]["num_local_experts"] = 2; })
                 .find("has 288 outputs"),
             std::string::npos);
+  EXPECT_NE(error([](Json& chat, Json&) { chat["model_config"]["num_hidden_layers"] = 0; }).find("num_hidden_layers"),
+            std::string::npos);
+  EXPECT_NE(error([&](Json&, Json& index) {
+              record(index, "model.norm.weight")["name"] = "model.layers.1.input_layernorm.weight";
+            }).find("no tensor \"model.norm.weight\""),
+            std::string::npos);
+  auto one_more = [&](const std::string& name) {
+    return error([&](Json&, Json& index) {
+      Json more = record(index, "model.norm.weight");
+      more["name"] = name;
+      index["records"][0]["records"].push_back(more);
+    });
+  };
+  EXPECT_NE(one_more("model.layers.1.input_layernorm.weight").find("is made of tensor model.layers.1.input_layernorm"),
+            std::string::npos);
+  EXPECT_NE(one_more("model.layers.1.mlp.down_proj.q_scale").find("is a part of model.layers.1.mlp.down_proj.q_weight"),
+            std::string::npos);
+}
+
+// MLC-LLM's GPT-2 repeats its embedding as a head; another head contradicts the configuration.
+TEST(MlcFolder, OfMlcItselfWithATiedHead) {
+  for (const char* name : {"q0f16-gpt2", "q4f16_1-gpt2"})
+    EXPECT_EQ(error_of_mlc(name, [](Json&, Json&) {}), "") << name;
+  for (const char* name : {"q4f16_0-mistral", "q4f16_2-llama"}) {
+    const std::string error =
+        error_of_mlc(name, [](Json& chat, Json&) { chat["model_config"]["tie_word_embeddings"] = true; });
+    EXPECT_NE(error.find("holds lm_head.weight, and tie_word_embeddings is true"), std::string::npos) << name << error;
+  }
 }
 
 }  // namespace
