@@ -25,7 +25,7 @@ constexpr Alias kAliases[] = {
 constexpr const char* kTokenizerFiles[] = {
     "tokenizer.model", "tokenizer.json", "vocab.json", "merges.txt", "added_tokens.json", "tokenizer_config.json"};
 
-constexpr int64_t kLargestChunk = 8192;
+constexpr int64_t kLargestChunk = 8192, kMostDevices = 1024;
 
 Json end_tokens(const GenerationConfig& generation, const ModelConfig& config) {
   const std::vector<int64_t>& ids = generation.eos_token_ids.empty() ? config.eos_token_ids : generation.eos_token_ids;
@@ -233,12 +233,15 @@ std::optional<MlcModel> read_mlc_model(const fs::path& folder) {
   const Json tree = parse_json(read_regular_file(file), source);
   const JsonAt chat(tree, source);
   auto size = [&](std::string_view name) -> std::optional<int64_t> {
-    const int64_t value = chat.integer_or(name, -1, -1);
-    return value > 0 ? std::optional(value) : std::nullopt;
+    const auto given = chat.find(name);
+    if (!given || given->integer(-1, kMaxPositions) == -1) return {};
+    return given->integer(1, kMaxPositions);
   };
   return MlcModel{.quantization = chat.at("quantization").string(),
                   .context_window_size = size("context_window_size"),
-                  .prefill_chunk_size = size("prefill_chunk_size")};
+                  .prefill_chunk_size = size("prefill_chunk_size"),
+                  .devices = chat.integer_or("tensor_parallel_shards", 1, 1, kMostDevices) *
+                             chat.integer_or("pipeline_parallel_stages", 1, 1, kMostDevices)};
 }
 
 }  // namespace sator

@@ -42,6 +42,7 @@ Json config_of_mlc(const Json& chat_config, std::string_view source);
 struct MlcModel {
   std::string quantization;
   std::optional<int64_t> context_window_size, prefill_chunk_size;  ///< absent: not stated, or -1
+  int64_t devices = 1;                                             ///< that MLC-LLM would run it on
 };
 /// How a scheme of MLC-LLM lays weights out.
 ///   group        codes of `bits`, low bits first, in 32-bit words of 32 / bits codes; a scale for each `group` inputs;
@@ -70,7 +71,7 @@ const MlcScheme* mlc_checkpoint_scheme(const fs::path& folder);
 /// Of a folder of MLC-LLM's own making: what its conversion has done to the tensors already is not done once more.
 void describe_as_in_mlc(ModelConfig& config);
 
-/// Nothing for a folder without a chat configuration.
+/// Nothing for a folder without a chat configuration. Errors: it is none; a size that no model has.
 std::optional<MlcModel> read_mlc_model(const fs::path& folder);
 
 /// The files of a tokenizer that MLC-LLM copies, as far as they are there.

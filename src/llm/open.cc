@@ -478,6 +478,12 @@ OpenModel open_model(const fs::path& folder, const OpenOptions& given) {
   if (!options.scheme.remark.empty()) remark(options, options.scheme.remark);
   if (const auto& stored = model.config.quantization; stored && !stored->unread.empty())
     remark(options, text("not read of quantization_config: ", join(stored->unread, ", ")));
+  if (const auto mlc = converted_model(folder); mlc && mlc->devices > 1)
+    remark(options,
+           text(kMlcConfigFile,
+                " is for ",
+                mlc->devices,
+                " devices (tensor_parallel_shards, pipeline_parallel_stages); the model runs on one"));
   model.limits = facts ? facts->limits : program.limits;
   if (facts) require_same_graph(*facts, options, model.config, program);
   const Library library =

@@ -323,6 +323,35 @@ TEST(MlcFolder, WeightsThatNothingReadsAreRefused) {
             std::string::npos);
 }
 
+TEST(MlcFolder, SizesThatNoModelHasAreRefused) {
+  TempFolder folder;
+  convert(example(), "int8-channel", folder.path());
+  const Json chat = Json::parse(read_file(folder.path() / kMlcConfigFile));
+  std::vector<std::string> remarks;
+  auto error_with = [&](const char* key, const Json& value) {
+    Json changed = chat;
+    changed[key] = value;
+    write_file(folder.path() / kMlcConfigFile, changed.dump());
+    remarks.clear();
+    OpenOptions options{.scheme = parse_scheme("int8-channel"), .threads = 1};
+    options.remark = [&](const std::string& words) { remarks.push_back(words); };
+    return error_of([&] { open_model(folder.path(), options); });
+  };
+  for (const char* key :
+       {"context_window_size", "prefill_chunk_size", "tensor_parallel_shards", "pipeline_parallel_stages"}) {
+    EXPECT_NE(error_with(key, 0).find(text(key, " is 0")), std::string::npos) << key;
+    EXPECT_NE(error_with(key, -5).find(text(key, " is -5")), std::string::npos) << key;
+    EXPECT_NE(error_with(key, int64_t{1} << 40).find(key), std::string::npos) << key;
+  }
+  for (const char* key : {"context_window_size", "prefill_chunk_size"})
+    EXPECT_EQ(error_with(key, -1), "");  // not stated
+  EXPECT_EQ(error_with("tensor_parallel_shards", 1), "");
+  EXPECT_EQ(remarks, std::vector<std::string>());
+  EXPECT_EQ(error_with("tensor_parallel_shards", 3), "");
+  ASSERT_EQ(remarks.size(), 1);
+  EXPECT_NE(remarks[0].find("is for 3 devices (tensor_parallel_shards"), std::string::npos);
+}
+
 /// What a change of one folder of MLC-LLM's own leads to.
 std::string error_of_mlc(const char* name, const std::function<void(Json& chat, Json& index)>& change) {
   const fs::path from = reference_data(std::string("models/mlc/") + name);
