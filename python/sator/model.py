@@ -38,7 +38,7 @@ def export_model(folder, quantization=None, context_window=None):
 class LM:
     """A language model from a Hugging Face folder or a GGUF file, compiled for this machine.
 
-    folder          with config.json, *.safetensors and, for what takes or gives text, tokenizer.json
+    folder          with config.json, *.safetensors and, for what takes or gives text, tokenizer.json; or all else that the command line takes as MODEL
     quantization    a scheme, sator.schemes() lists them; what the folder holds where it is None: codes or floats as they are, products and cache in float32
     threads         1 to 1024; those of all cores where it is None
     progress        called with a line of text as things are done

@@ -47,7 +47,7 @@ class LanguageModel {
  public:
   LanguageModel(const std::string& folder, std::optional<std::string> quantization, std::optional<int64_t> threads,
                 const nb::object& progress)
-      : folder_(folder) {
+      : folder_(model_folder(folder)) {
     const WithoutGil released;
     llm::OpenOptions options{.scheme = llm::scheme_for(folder_, quantization), .threads = threads};
     options.progress = [&](const std::string& what) { tell(progress, what); };
@@ -261,7 +261,8 @@ void add_model(nb::module_& m) {
       .def_prop_ro("bits_per_weight", &LanguageModel::bits_per_weight);
   m.def(
       "model_program",
-      [](const std::string& folder, const std::optional<std::string>& scheme, std::optional<int64_t> context_window) {
+      [](const std::string& given, const std::optional<std::string>& scheme, std::optional<int64_t> context_window) {
+        const fs::path folder = model_folder(given);
         llm::OpenOptions options{.scheme = llm::scheme_for(folder, scheme)};
         options.program.context_window = context_window;
         const llm::Program program = llm::program_of(folder, options);

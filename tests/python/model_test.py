@@ -75,6 +75,18 @@ class Model(unittest.TestCase):
                 sator.LM(folder, quantization="f32")
             self.assertEqual(seen.filename, __file__)
 
+    def test_folders_are_those_of_the_command_line(self):
+        file = ROOT / "tests" / "reference" / "models" / "gguf" / "llama.gguf"
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink(file, Path(folder) / "llama.gguf")
+            by_file, by_folder = sator.LM(file, threads=1), sator.LM(folder, threads=1)
+            self.assertEqual(by_folder.quantization, by_file.quantization)
+            self.assertTrue(np.array_equal(by_folder.logits([1, 2, 3]), by_file.logits([1, 2, 3])))
+            self.assertEqual(len(sator.export_model(folder)[1]), len(sator.export_model(file)[1]))
+            os.symlink(file, Path(folder) / "other.gguf")
+            with self.assertRaisesRegex(sator.TVMError, "holds 2 GGUF files"):
+                sator.LM(folder)
+
     def test_values_that_are_no_names(self):
         for call, words in ((lambda: sator.LM(None), "the folder None is a NoneType"), (lambda: sator.study(MODEL, quant=3), "quant=3 is a int"),
                             (lambda: sator.study(MODEL, chip=[1]), r"chip=\[1\] is a list"), (lambda: sator.study(None), "the model None is a NoneType")):
