@@ -98,7 +98,7 @@ class LM:
         """
         max_tokens = _integer("generate", "max_tokens", max_tokens, 0, 2**63 - 1, "2^63 - 1")
         top_k = _integer("generate", "top_k", top_k, 0, 2**63 - 1, "2^63 - 1")
-        seed = _integer("generate", "seed", seed, 0, 2**64 - 1, "2^64 - 1")
+        seed = _integer("generate", "seed", seed, 0, 2**63 - 1, "2^63 - 1")
         return self._model.generate(prompt, max_tokens, temperature, top_p, top_k, seed, _texts("generate", "stop", stop), on_text)["text"]
 
     def perplexity(self, text, windows=None, window_tokens=None, stride=None, progress=None):

@@ -87,6 +87,10 @@ class Model(unittest.TestCase):
             with self.assertRaisesRegex(sator.TVMError, "holds 2 GGUF files"):
                 sator.LM(folder)
 
+    def test_seeds_are_those_of_the_command_line(self):
+        self.assertEqual(self.lm.generate("Once", max_tokens=2, temperature=1.0, seed=2**63 - 1),
+                         sator.command("generate", MODEL, prompt="Once", max_tokens=2, temperature=1.0, seed=2**63 - 1, quantization="f32")["text"])
+
     def test_values_that_are_no_names(self):
         for call, words in ((lambda: sator.LM(None), "the folder None is a NoneType"), (lambda: sator.study(MODEL, quant=3), "quant=3 is a int"),
                             (lambda: sator.study(MODEL, chip=[1]), r"chip=\[1\] is a list"), (lambda: sator.study(None), "the model None is a NoneType")):
@@ -198,7 +202,8 @@ class Model(unittest.TestCase):
                                    (ValueError, "max_tokens is 18446744073709551616\n  needs: an integer from 0 to 2\\^63 - 1",
                                     lambda: self.lm.generate("Once", max_tokens=2**64)),
                                    (TypeError, "max_tokens = 1.5 is a float", lambda: self.lm.generate("Once", max_tokens=1.5)),
-                                   (ValueError, "seed is -1\n  needs: an integer from 0 to 2\\^64 - 1", lambda: self.lm.generate("Once", seed=-1)),
+                                   (ValueError, "seed is -1\n  needs: an integer from 0 to 2\\^63 - 1", lambda: self.lm.generate("Once", seed=-1)),
+                                   (ValueError, "seed is 9223372036854775808", lambda: self.lm.generate("Once", seed=2**63)),
                                    (TypeError, "generate: 3 in stop is a int", lambda: self.lm.generate("Once", stop=[3])),
                                    (TypeError, "generate: 3 in stop is a int", lambda: self.lm.generate("Once", stop=3)),
                                    (ValueError, "LM: threads is 0\n  needs: an integer from 1 to 1024", lambda: sator.LM(MODEL, threads=0)),
