@@ -15,9 +15,10 @@ Command schemes_command() {
           .run =
               [name](Streams& io) {
                 if (*name) {
-                  llm::Scheme scheme = llm::parse_scheme(**name);
-                  io.json = {{"name", scheme.name}, {"means", llm::describe(scheme)}};
-                  io.out << scheme.name << ": " << llm::describe(scheme) << "\n";
+                  const std::optional<std::string> of_file = llm::describe_stored(**name);
+                  const std::string means = of_file ? *of_file : llm::describe(llm::parse_scheme(**name));
+                  io.json = {{"name", **name}, {"means", means}};
+                  io.out << **name << ": " << means << "\n";
                   return;
                 }
                 size_t widest = 0;

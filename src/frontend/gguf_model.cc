@@ -414,16 +414,19 @@ void describe_as_in_gguf(const GgufFile& file, ModelConfig& config) {
   names.selection_bias = e.selection_bias ? "mlp.gate.e_score_correction_bias" : "";
 }
 
-std::string file_type_of_gguf(const GgufFile& file) {
-  // Numbers of llama.cpp's LLAMA_FTYPE.
-  static const std::map<int64_t, const char*> names = {
+const std::map<int64_t, std::string>& gguf_file_types() {
+  static const std::map<int64_t, std::string> names = {
       {0, "F32"},     {1, "F16"},     {2, "Q4_0"},    {3, "Q4_1"},    {7, "Q8_0"},    {8, "Q5_0"},    {9, "Q5_1"},
       {10, "Q2_K"},   {11, "Q3_K_S"}, {12, "Q3_K_M"}, {13, "Q3_K_L"}, {14, "Q4_K_S"}, {15, "Q4_K_M"}, {16, "Q5_K_S"},
       {17, "Q5_K_M"}, {18, "Q6_K"},   {21, "Q2_K_S"}, {25, "IQ4_NL"}, {30, "IQ4_XS"}, {32, "BF16"},   {38, "MXFP4"}};
+  return names;
+}
+
+std::string file_type_of_gguf(const GgufFile& file) {
   const Json* type = file.find_value("general.file_type");
   if (!type || !type->is_number_integer()) return "gguf";
-  auto at = names.find(type->get<int64_t>());
-  return at == names.end() ? "gguf" : at->second;
+  auto at = gguf_file_types().find(type->get<int64_t>());
+  return at == gguf_file_types().end() ? "gguf" : at->second;
 }
 
 }  // namespace sator

@@ -1,6 +1,8 @@
 // A model in a GGUF file, in the terms of a Hugging Face folder: configuration, names of tensors, tokenizer.
 #pragma once
 
+#include <map>
+
 #include "frontend/gguf.h"
 #include "frontend/model_config.h"
 
@@ -31,6 +33,8 @@ std::vector<GgufWeight> weights_of_gguf(const GgufFile& file, const ModelConfig&
 /// Errors: another kind or cutting, by its name; lists that do not fit each other.
 Json tokenizer_of_gguf(const GgufFile& file);
 
+/// Names of llama.cpp's LLAMA_FTYPE by their numbers, as far as they are read.
+const std::map<int64_t, std::string>& gguf_file_types();
 /// "Q4_K_M", as general.file_type has it; "gguf" where it has none.
 std::string file_type_of_gguf(const GgufFile& file);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "frontend/gguf_model.h"
 
 namespace sator::llm {
 
@@ -436,16 +437,53 @@ static std::string describe(const ActivationFormat& a, bool of_inputs) {
   return text("int", a.bits, ", ", per);
 }
 
+/// What is done beside keeping codes as they are.
+static std::string describe_beside_codes(const Scheme& s) {
+  return text(s.activation ? text("; activations: ", describe(*s.activation, false)) : "",
+              s.factors ? text("; products of ", *s.factors) : "",
+              s.remark.empty() ? "" : text("; ", s.remark));
+}
+
+/// What holds codes of that name; nothing where it is none.
+static std::optional<std::string> holder_of(std::string_view own) {
+  for (const auto& [number, type] : gguf_file_types())
+    if (own == type) return "a GGUF file of that type";
+  constexpr std::pair<std::string_view, const char*> kMethods[] = {
+      {"gptq-int", "a checkpoint of GPTQ"},
+      {"awq-int", "a checkpoint of AWQ"},
+      {"packed-int", "a checkpoint of compressed-tensors"}};
+  for (const auto& [method, holder] : kMethods) {
+    if (!own.starts_with(method)) continue;
+    std::string_view rest = own.substr(method.size());  // "4-group128", "8-channel"
+    if (rest.empty() || rest[0] < '2' || rest[0] > '8') return {};
+    rest.remove_prefix(1);
+    constexpr std::string_view kGroup = "-group", kDigits = "0123456789";
+    const bool is_group = rest.starts_with(kGroup) && rest.size() > kGroup.size() &&
+                          rest.find_first_not_of(kDigits, kGroup.size()) == rest.npos;
+    return rest == "-channel" || is_group ? std::optional<std::string>(holder) : std::nullopt;
+  }
+  return {};
+}
+
+std::optional<std::string> describe_stored(std::string_view name) {
+  const std::string_view own_name = name.substr(0, name.find('+'));
+  const std::optional<std::string> holder = holder_of(own_name);
+  if (!holder) return {};
+  auto formats = std::make_shared<StoredFormats>();
+  const bool floats = own_name == "F32" || own_name == "F16" || own_name == "BF16";
+  if (!floats) formats->codes.emplace("a matrix", IntegerFormat{});
+  const Scheme own{.name = std::string(own_name), .stored = std::move(formats)};
+  const std::optional<Scheme> named = stored_scheme_named(own, name);
+  if (!named) return {};
+  return text("the ", floats ? "floats" : "codes", " of ", *holder, " as they are", describe_beside_codes(*named));
+}
+
 std::string describe(const Scheme& s) {
   std::vector<std::string> parts;
   if (s.stored && s.stored->codes.empty()) return "the floats of the checkpoint as they are";
   if (s.stored)
-    return text("the codes of the checkpoint as they are, ",
-                s.stored->codes.size(),
-                " matrices",
-                s.activation ? text("; activations: ", describe(*s.activation, false)) : "",
-                s.factors ? text("; products of ", *s.factors) : "",
-                s.remark.empty() ? "" : text("; ", s.remark));
+    return text(
+        "the codes of the checkpoint as they are, ", s.stored->codes.size(), " matrices", describe_beside_codes(s));
   if (s.linear)
     parts.push_back((s.experts_only ? "linear layers of experts: " : "linear layers: ") + describe(*s.linear, false));
   if (s.embedding) parts.push_back("embedding and head: " + describe(*s.embedding, true));

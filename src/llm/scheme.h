@@ -152,6 +152,9 @@ const std::vector<SchemeFamily>& scheme_families();
 
 /// "linear layers: int8, one scale per output channel, symmetric; activations: int8, one scale per token, ..."
 std::string describe(const Scheme& scheme);
+/// What the name of a file's own codes means without the file: of a GGUF file's type, `gptq-int4-group128` and the like, with what may follow
+/// it. Nothing where it is no such name. Errors: as of stored_scheme_named.
+std::optional<std::string> describe_stored(std::string_view name);
 
 /// What `sator study` runs unless told.
 const std::vector<std::string>& default_schemes();
