@@ -145,7 +145,9 @@ void run(const ChatArguments& a, Streams& io) {
   if (lines.are_typed()) interrupts.emplace();
   auto interrupted = [&] { return interrupts && interrupts->take(); };
   Totals totals;
-  io.json = {{"answers", nlohmann::json::array()}};
+  io.json = {{"answers", nlohmann::json::array()},
+             {"quantization", model.scheme.name},
+             {"kv_cache_dtype", llm::cache_dtype_of(model.config, model.scheme, model.program).name()}};
   while (const std::optional<std::string> line = lines.next()) {
     const std::string command(trim(*line));
     if (command.empty()) continue;

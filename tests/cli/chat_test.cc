@@ -59,6 +59,7 @@ TEST(Chat, AnswersAreThoseOfTheWholeText) {
     const Json whole = parse_json(read_file(json), json);
     EXPECT_EQ(a["text"], whole["text"]) << text;
     EXPECT_EQ(a["prompt_tokens"], whole["prompt_ids"].size());
+    for (const char* key : {"quantization", "kv_cache_dtype"}) EXPECT_EQ(told.at(key), whole.at(key));
     answers.push_back(a["text"]);
     text.resize(text.size() - std::string("<|assistant|>\n").size());
     text += "<|assistant|>\n" + answers.back() + end + "\n";
