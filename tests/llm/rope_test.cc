@@ -43,7 +43,8 @@ TEST(Rope, Yarn) {
   expect_near(rope_frequencies(rope(s), 256), {1, 0.0625, 0.0025, 0.00025});
 }
 
-// The bits of transformers' numbers, of 5.24: position 5000 moves an angle by 5000 times what a frequency is off, and logits leave the bound.
+// The bits of transformers' numbers, of 5.24 (tools/make_rope_references.py prints them): position 5000 moves an angle by 5000 times what a
+// frequency is off, and logits leave the bound.
 // torch's pow is within an ulp itself, so one number of a list may be another one's neighbour.
 TEST(Rope, RoundsAsTransformersDoes) {
   struct Row {
