@@ -237,6 +237,12 @@ std::optional<MlcModel> read_mlc_model(const fs::path& folder) {
     if (!given || given->integer(-1, kMaxPositions) == -1) return {};
     return given->integer(1, kMaxPositions);
   };
+  // The model's own sizes, which these go before; MLC-LLM takes 0 for what the model was made for.
+  if (const auto model = chat.find("model_config")) {
+    for (const char* name : {"context_window_size", "prefill_chunk_size"})
+      model->integer_or(name, 0, -1, kMaxPositions);
+    model->integer_or("tensor_parallel_shards", 1, 1, kMostDevices);
+  }
   return MlcModel{.quantization = chat.at("quantization").string(),
                   .context_window_size = size("context_window_size"),
                   .prefill_chunk_size = size("prefill_chunk_size"),

@@ -343,8 +343,12 @@ TEST(MlcFolder, SizesThatNoModelHasAreRefused) {
     EXPECT_NE(error_with(key, -5).find(text(key, " is -5")), std::string::npos) << key;
     EXPECT_NE(error_with(key, int64_t{1} << 40).find(key), std::string::npos) << key;
   }
-  for (const char* key : {"context_window_size", "prefill_chunk_size"})
+  for (const char* key : {"context_window_size", "prefill_chunk_size"}) {
     EXPECT_EQ(error_with(key, -1), "");  // not stated
+    Json model = chat["model_config"];
+    model[key] = -5;
+    EXPECT_NE(error_with("model_config", model).find(text("model_config.", key, " is -5")), std::string::npos) << key;
+  }
   EXPECT_EQ(error_with("tensor_parallel_shards", 1), "");
   EXPECT_EQ(remarks, std::vector<std::string>());
   EXPECT_EQ(error_with("tensor_parallel_shards", 3), "");
