@@ -69,7 +69,7 @@ class LanguageModel {
   /// do not say comes from generation_config.json, as for `sator generate`; its remarks are warnings of Python's.
   nb::dict generate(const std::string& prompt, int64_t max_tokens, double temperature, double top_p, int64_t top_k,
                     int64_t seed, const std::vector<std::string>& stop, const nb::object& take) {
-    cli::SamplingArguments given{.seed = seed, .greedy = temperature == 0, .stop = stop};
+    cli::SamplingArguments given{.greedy = temperature == 0, .stop = stop, .seed = seed};
     if (!given.greedy) given.temperature = temperature, given.top_p = top_p, given.top_k = top_k;
     const GenerationConfig suggested = read_generation_config(folder_);
     GenerateOptions options{.sampling = cli::sampling_of(given, suggested), .max_tokens = max_tokens};
