@@ -356,8 +356,8 @@ llvm::Value* tanh(Emit& e, llvm::Value* value) {
 }
 
 llvm::Value* one_plus_tanh(Emit& e, llvm::Value* x) {
-  // 2 / (e^-2x + 1). Neither is subnormal, which would take a hundred cycles.
-  return (2.0 / (exp_in_range(clamp(Lane{&e, x} * -2.0, -87.0, 88.0), 0) + 1.0)).v;
+  // 2 / (e^-2x + 1): 0 where that is infinite. No exponential is subnormal, which would take a hundred cycles.
+  return (2.0 / (exp_in_range(clamp(Lane{&e, x} * -2.0, -87.0, 89.0), 0) + 1.0)).v;
 }
 
 llvm::Value* sigmoid(Emit& e, llvm::Value* value) {

@@ -19,8 +19,8 @@ llvm::Value* log2(Emit& e, llvm::Value* x);
 llvm::Value* log10(Emit& e, llvm::Value* x);
 llvm::Value* log1p(Emit& e, llvm::Value* x);
 llvm::Value* tanh(Emit& e, llvm::Value* x);
-/// 1 + tanh(x) of f32, in half the steps of tanh and without its loss of digits where x is negative: 2.5 ulp for x > -44, below that
-/// between 0 and 2^-125.
+/// 1 + tanh(x) of f32, in half the steps of tanh and without its loss of digits where x is negative: 2.5 ulp for x > -43, and 0 for
+/// x < -44.5.
 llvm::Value* one_plus_tanh(Emit& e, llvm::Value* x);
 llvm::Value* sigmoid(Emit& e, llvm::Value* x);
 llvm::Value* erf(Emit& e, llvm::Value* x);  ///< f32 alone

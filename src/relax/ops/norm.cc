@@ -67,31 +67,41 @@ Expr element_count(const Tensor& x, const std::vector<int64_t>& axes) {
   return count;
 }
 
-/// The sums of x and of x * x over `axes`, in float32 for half precision.
+/// The mean of x over `axes`, and the sum of the squares of what x differs from it, in float32 for half precision. The difference of
+/// E[x^2] and mean^2 would lose all digits of the variance where the mean is large beside it.
 struct Moments {
-  Tensor sum, square_sum;
+  Tensor mean, square_sum;
 };
 Moments moments(const Tensor& x, const std::vector<int64_t>& axes) {
-  std::vector<tir::IterVarRef> iterators;
-  for (int64_t d : axes) iterators.push_back(te::reduce_axis(x.dim(d), text("k", d)));
-  DType dtype = sum_dtype(x.dtype());
-  te::Reducer sums{
-      {constant(0, dtype), constant(0, dtype)},
-      [](const std::vector<Expr>& l, const std::vector<Expr>& r) { return std::vector{l[0] + r[0], l[1] + r[1]}; }};
+  const DType dtype = sum_dtype(x.dtype());
+  const std::string& name = x.stage()->name;
   std::vector<Expr> rows = without(x.shape(), axes);
-  bool all = rows.empty();
-  if (all) rows.push_back(dim(1));
-  std::vector<Tensor> both = te::reduce_together({.name = x.stage()->name + "_red_temp"}, rows, [&](const Indices& i) {
-    Indices at;
-    size_t row = 0, k = 0;
-    for (int64_t d = 0; d < x.rank(); ++d) {
-      bool reduced = std::ranges::find(axes, d) != axes.end();
-      at.push_back(reduced ? Expr(iterators[k++]->var) : i[row++]);
-    }
-    Expr v = cast_to(dtype, x(at));
-    return te::Reduction{sums, {v, v * v}, iterators};
+  if (rows.empty()) rows.push_back(dim(1));
+  const te::Reducer sum{{constant(0, dtype)}, [](const std::vector<Expr>& l, const std::vector<Expr>& r) {
+                          return std::vector{l[0] + r[0]};
+                        }};
+  auto sum_of = [&](const std::string& of, const std::function<Expr(const Expr& value, const Indices& row)>& term) {
+    std::vector<tir::IterVarRef> iterators;
+    for (int64_t d : axes) iterators.push_back(te::reduce_axis(x.dim(d), text("k", d)));
+    return te::reduce_together({.name = of}, rows, [&](const Indices& i) {
+      Indices at;
+      size_t row = 0, k = 0;
+      for (int64_t d = 0; d < x.rank(); ++d) {
+        const bool reduced = std::ranges::find(axes, d) != axes.end();
+        at.push_back(reduced ? Expr(iterators[k++]->var) : i[row++]);
+      }
+      return te::Reduction{sum, {term(cast_to(dtype, x(at)), i)}, iterators};
+    })[0];
+  };
+  const Tensor total = sum_of(name + "_sum", [](const Expr& value, const Indices&) { return value; });
+  const Expr count = element_count(x, axes);
+  const Tensor mean =
+      te::compute({.name = name + "_mean"}, rows, [&](const Indices& i) { return div(total(i), count); });
+  const Tensor squares = sum_of(name + "_squares", [&](const Expr& value, const Indices& row) {
+    const Expr off = value - mean(row);
+    return off * off;
   });
-  return {both[0], both[1]};
+  return {mean, squares};
 }
 
 // ---- layer_norm ----
@@ -114,19 +124,19 @@ StructInfo infer_layer_norm(const LayerNormAttrs& a, const CallInfo& in) {
   return fits_axes(in, a.axes) ? StructInfo(&data) : rank_only(data);
 }
 
-/// (x - mean) / sqrt(var + epsilon) * gamma + beta, var = E[x^2] - mean^2, over the axes.
+/// (x - mean) / sqrt(var + epsilon) * gamma + beta, var = E[(x - mean)^2], over the axes.
 /// Source: Ba, Kiros & Hinton, "Layer Normalization", 2016.
 Tensor compute_layer_norm(const LayerNormAttrs& a, const TeInputs& in) {
   const Tensor &x = in.tensor(0), &gamma = in.tensor(1), &beta = in.tensor(2);
   std::vector<int64_t> axes = sorted_axes(a.axes, x.rank());
   Moments m = moments(x, axes);
-  DType wide = m.sum.dtype();
+  DType wide = m.mean.dtype();
   Expr count = element_count(x, axes);
   return te::compute({.name = "T_layer_norm"}, x.shape(), [&](const Indices& i) {
     Indices row = without(i, axes), column = only(i, axes);
     if (row.empty()) row.push_back(dim(0));
-    Expr mean = div(m.sum(row), count), variance = div(m.square_sum(row), count) - mean * mean;
-    Expr value = (x(i) - mean) * math("rsqrt", variance + constant(a.epsilon, wide));
+    const Expr variance = div(m.square_sum(row), count);
+    Expr value = (x(i) - m.mean(row)) * math("rsqrt", variance + constant(a.epsilon, wide));
     value = cast_to(x.dtype(), value);
     if (a.scale) value = value * gamma(column);
     return a.center ? value + beta(column) : value;
@@ -241,8 +251,8 @@ Tensor compute_group_norm(const GroupNormAttrs& a, const TeInputs& in) {
   Expr count = element_count(x, axes);
   Tensor normed = te::compute({.name = "T_group_norm"}, x.shape(), [&](const Indices& i) {
     Indices row = without(i, axes), of_channel{i[channel], i[channel + 1]};
-    Expr mean = div(m.sum(row), count), variance = div(m.square_sum(row), count) - mean * mean;
-    Expr value = (x(i) - mean) * math("rsqrt", variance + constant(a.epsilon, x.dtype()));
+    const Expr variance = div(m.square_sum(row), count);
+    Expr value = (x(i) - m.mean(row)) * math("rsqrt", variance + constant(a.epsilon, x.dtype()));
     value = cast_to(data.dtype(), value);
     if (a.scale) value = value * gamma(of_channel);
     return a.center ? value + beta(of_channel) : value;
