@@ -24,7 +24,7 @@ float largest_logit(std::span<const float> logits) {
   if (is_nan || !std::isfinite(max))
     fail({.what = is_nan ? "a logit is not a number" : text("the largest logit is ", max),
           .needs = "finite logits",
-          .hint = "the model's arithmetic overflowed: check weights, dtype and scheme"});
+          .hint = "the model's arithmetic overflowed: check weights, dtype, scheme and the dtype of the KV cache"});
   return max;
 }
 

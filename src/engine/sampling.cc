@@ -67,7 +67,7 @@ int32_t most_likely(std::span<const float> logits) {
   if (is_nan || !std::isfinite(logits[best]))
     fail({.what = is_nan ? "a logit is not a number" : text("the largest logit is ", logits[best]),
           .needs = "finite logits",
-          .hint = "the model's arithmetic overflowed: check weights, dtype and scheme"});
+          .hint = "the model's arithmetic overflowed: check weights, dtype, scheme and the dtype of the KV cache"});
   return static_cast<int32_t>(best);
 }
 

@@ -350,6 +350,9 @@ std::vector<StoredWeight> weights_by_layer(const std::shared_ptr<const SafeTenso
   for (const SafeTensor& t : tensors.tensors())
     if (!is_part(t)) out.push_back({.name = t.name, .shape = t.shape, .dtype = t.dtype, .bytes = t.bytes});
   for (const std::string& layer : layers) {
+    if (const SafeTensor* global = tensors.find(layer + ".weight_global_scale"))
+      fail_layer(
+          global->name, "scales the weights once more, as formats do that are not read", "one scale for each group");
     Layer parts = rows ? packed_by_rows(tensors, layer, how) : packed_by_words(tensors, layer, how);
     parts.file = file;
     out.push_back(weight_of(std::move(parts)));

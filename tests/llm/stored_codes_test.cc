@@ -183,6 +183,11 @@ TEST(StoredCodesErrors, TensorsThatContradictTheConfiguration) {
   EXPECT_NE(shape.find(layer + "weight_shape says [64, 90], and " + layer + "weight_packed holds [64, 96]"),
             std::string::npos)
       << shape;
+  EXPECT_NE(
+      error_with(
+          layer + "weight_shape", [&](SafeTensor& t, auto&) { t.name = layer + "weight_global_scale"; }, "packed-int4")
+          .find("weight_global_scale scales the weights once more"),
+      std::string::npos);
   EXPECT_NE(error_with(
                 layer + "weight_shape", [](SafeTensor& t, auto&) { t.shape = {1, 2}; }, "packed-int4")
                 .find("weight_shape is [1, 2]"),

@@ -67,12 +67,12 @@ Expr element_count(const Tensor& x, const std::vector<int64_t>& axes) {
   return count;
 }
 
-/// The mean of x over `axes`, and the sum of the squares of what x differs from it, in float32 for half precision. The difference of
-/// E[x^2] and mean^2 would lose all digits of the variance where the mean is large beside it.
+/// The mean of x over `axes` and 1 / sqrt(var + epsilon), var = E[(x - mean)^2], in float32 for half precision. E[x^2] - mean^2 would lose
+/// all digits of the variance where the mean is large beside it.
 struct Moments {
-  Tensor mean, square_sum;
+  Tensor mean, inverse_deviation;
 };
-Moments moments(const Tensor& x, const std::vector<int64_t>& axes) {
+Moments moments(const Tensor& x, const std::vector<int64_t>& axes, double epsilon) {
   const DType dtype = sum_dtype(x.dtype());
   const std::string& name = x.stage()->name;
   std::vector<Expr> rows = without(x.shape(), axes);
@@ -101,7 +101,9 @@ Moments moments(const Tensor& x, const std::vector<int64_t>& axes) {
     const Expr off = value - mean(row);
     return off * off;
   });
-  return {mean, squares};
+  return {mean, te::compute({.name = name + "_rsqrt"}, rows, [&](const Indices& i) {
+            return math("rsqrt", div(squares(i), count) + constant(epsilon, dtype));
+          })};
 }
 
 // ---- layer_norm ----
@@ -129,15 +131,11 @@ StructInfo infer_layer_norm(const LayerNormAttrs& a, const CallInfo& in) {
 Tensor compute_layer_norm(const LayerNormAttrs& a, const TeInputs& in) {
   const Tensor &x = in.tensor(0), &gamma = in.tensor(1), &beta = in.tensor(2);
   std::vector<int64_t> axes = sorted_axes(a.axes, x.rank());
-  Moments m = moments(x, axes);
-  DType wide = m.mean.dtype();
-  Expr count = element_count(x, axes);
+  const Moments m = moments(x, axes, a.epsilon);
   return te::compute({.name = "T_layer_norm"}, x.shape(), [&](const Indices& i) {
     Indices row = without(i, axes), column = only(i, axes);
     if (row.empty()) row.push_back(dim(0));
-    const Expr variance = div(m.square_sum(row), count);
-    Expr value = (x(i) - m.mean(row)) * math("rsqrt", variance + constant(a.epsilon, wide));
-    value = cast_to(x.dtype(), value);
+    Expr value = cast_to(x.dtype(), (x(i) - m.mean(row)) * m.inverse_deviation(row));
     if (a.scale) value = value * gamma(column);
     return a.center ? value + beta(column) : value;
   });
@@ -247,13 +245,10 @@ Tensor compute_group_norm(const GroupNormAttrs& a, const TeInputs& in) {
   std::vector<int64_t> axes{static_cast<int64_t>(channel) + 1};
   for (int64_t d : sorted_axes(a.axes, data.rank())) axes.push_back(d < static_cast<int64_t>(channel) ? d : d + 1);
   std::ranges::sort(axes);
-  Moments m = moments(x, axes);
-  Expr count = element_count(x, axes);
+  const Moments m = moments(x, axes, a.epsilon);
   Tensor normed = te::compute({.name = "T_group_norm"}, x.shape(), [&](const Indices& i) {
     Indices row = without(i, axes), of_channel{i[channel], i[channel + 1]};
-    const Expr variance = div(m.square_sum(row), count);
-    Expr value = (x(i) - m.mean(row)) * math("rsqrt", variance + constant(a.epsilon, x.dtype()));
-    value = cast_to(data.dtype(), value);
+    Expr value = cast_to(data.dtype(), (x(i) - m.mean(row)) * m.inverse_deviation(row));
     if (a.scale) value = value * gamma(of_channel);
     return a.center ? value + beta(of_channel) : value;
   });
