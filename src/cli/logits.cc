@@ -40,9 +40,9 @@ void run(const LogitsArguments& a, Streams& io) {
     if (std::ranges::any_of(row, [](float v) { return v != v; }))
       fail({.what = text("a logit of position ", position, " is not a number"),
             .needs = "weights and scales that are finite",
-            .hint = "check the checkpoint: one of its tensors may hold NaN or infinity; if it does not, --kv-cache "
-                    "float32 holds "
-                    "values that a cache of 16 bits does not"});
+            .hint =
+                "check the checkpoint: one of its tensors may hold NaN or infinity; if none does, a cache of 16 bits "
+                "may be too narrow: --kv-cache float32"});
     all.insert(all.end(), row.begin(), row.end());
   });
   auto rows = static_cast<int64_t>(ids.size());

@@ -10,7 +10,7 @@ namespace sator::llm {
 namespace {
 
 // Holes beside the shape's and the rows': {DP} is the head's size, filled up with zeros to whole steps of 32; {WHOLE} the steps of it that
-// are full, {ODD} what lies behind them, {FILL} what fills it up.
+// are full, {ODD} what lies behind them, {FILL} what fills it up, {FROM_ZERO} whether there is nothing before {ODD}.
 constexpr const char* kRowsOnTiles = R"(
 last{S}: T.int32 = positions[{LAST}]
 table{S}: T.int32 = page_indptr[token_seq[{LAST}]]
@@ -70,7 +70,7 @@ constexpr const char* kWholeKeys =
 constexpr const char* kOddKeys = R"(for d in range({ODD} // 2):
             for j in T.vectorized(32):
                 keys{S}[d, j // 2, j % 2] = k_pages[page, {GROUP}, {WHOLE} // 2 + d, j // 2, j % 2]
-        T.evaluate(T.tile_product(T.address_of(scores{S}[0, x, 0]), {16B}, T.address_of(rows{S}[0, {WHOLE}]), {DP}, T.address_of(keys{S}[0, 0, 0]), 32, many, 16, 32, 0, {FIRST}, 1, 0, 0, 0, 0)))";
+        T.evaluate(T.tile_product(T.address_of(scores{S}[0, x, 0]), {16B}, T.address_of(rows{S}[0, {WHOLE}]), {DP}, T.address_of(keys{S}[0, 0, 0]), 32, many, 16, 32, 0, {FROM_ZERO}, 1, 0, 0, 0, 0)))";
 constexpr const char* kFillRow = R"(for d in T.vectorized({FILL}):
         rows{S}[r, {D} + d] = T.cast(T.float32(0), "{T}"))";
 constexpr const char* kFillPanels = R"(
@@ -274,7 +274,7 @@ std::string attention_on_tiles(const AttentionShape& shape) {
                          {"FILL", text(filled_up - d)},
                          {"ODD", text(d % 32)},
                          {"WHOLE", text(d / 32 * 32)},
-                         {"FIRST", d < 32 ? "1" : "0"},
+                         {"FROM_ZERO", d < 32 ? "1" : "0"},
                          {"KB", text(pages)},
                          {"KEY_LINES", text(ask.lines(columns))},
                          {"LINE", text(ask.units_of_line)},

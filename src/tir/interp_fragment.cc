@@ -74,9 +74,9 @@ struct Place {
 
 constexpr int64_t kPanel = 32;  ///< columns
 
-/// Where k of a column lies in a panel.
-int64_t in_panel(int64_t column, int64_t k, int64_t group) {
-  return k / group * kPanel * group + column * group + k % group;
+/// Where k of a column lies in a panel, or in columns of which `row` elements lie from one group of k to the next.
+int64_t in_panel(int64_t column, int64_t k, int64_t group, int64_t row) {
+  return k / group * row + column * group + k % group;
 }
 
 /// Sums of 16 rows and columns over bytes.
@@ -87,7 +87,8 @@ void add_products(Machine& m, std::vector<int32_t>& sums, const Elements& a, int
       int32_t& element = sums[static_cast<size_t>(i * kRows + j)];
       auto sum = static_cast<uint32_t>(element);
       for (int64_t k = 0; k < depth; ++k)
-        sum += static_cast<uint32_t>(static_cast<int64_t>(a.read(m, i * a_stride + k) * b.read(m, in_panel(j, k, 4))));
+        sum += static_cast<uint32_t>(
+            static_cast<int64_t>(a.read(m, i * a_stride + k) * b.read(m, in_panel(j, k, 4, kPanel * 4))));
       element = static_cast<int32_t>(sum);
     }
 }
@@ -160,7 +161,7 @@ Value Compiler::tile_call(const Call& n) {
           auto left = [&](int64_t k) { return x.read(m, p * a_step + i * a_stride + k); };
           auto right = [&](int64_t k) {
             const int64_t row = columns < kPanel ? b_stride : kPanel * group;
-            return y.read(m, p * b_step + j / kPanel * b_stride + k / group * row + j % kPanel * group + k % group);
+            return y.read(m, p * b_step + j / kPanel * b_stride + in_panel(j % kPanel, k, group, row));
           };
           const int64_t at = p * acc_step + i * acc_stride + j;
           if (!is_float) {

@@ -35,6 +35,8 @@ struct TileProduct {
   int64_t steps() const { return depth_bytes / kRowBytes; }
   /// Of b, from 4 bytes of k to the next: a panel's row, or what 16 columns have.
   int64_t b_row() const { return columns < kPanel ? b_stride : kTileColumns * kRowBytes; }
+  /// Of b, from one step to the next.
+  int64_t b_rows_of_step() const { return kRowBytes / 4 * b_row(); }
   int64_t panels() const { return (columns + kPanel - 1) / kPanel; }
   /// Of sums of a panel, next to each other: two, or one of the half panel that 16 columns are.
   size_t tiles_of_columns() const { return columns < kPanel ? 1 : kTileColumns; }
@@ -171,7 +173,7 @@ void emit_panel(Emit& e, const TileProduct& t, size_t row_tiles, int64_t panel, 
              at(e, acc, static_cast<int64_t>(r) * kRows * t.acc_stride + static_cast<int64_t>(c) * kRowBytes));
   };
   auto multiply = [&](llvm::Value* step) {
-    llvm::Value* right = at(e, b, e.b.CreateMul(step, i64_of(e, 16 * t.b_row())));
+    llvm::Value* right = at(e, b, e.b.CreateMul(step, i64_of(e, t.b_rows_of_step())));
     llvm::Value* left = at(e, t.a, e.b.CreateMul(step, i64_of(e, kRowBytes)));
     llvm::Value* later = t.lines > 0 ? at(e, right, t.ahead) : nullptr;
     for (int64_t line = 0; line < t.lines; ++line) prefetch(e, at(e, later, line * kRowBytes));
@@ -306,7 +308,7 @@ void emit_one_row(Emit& e, const TileProduct& t) {
         std::vector<std::array<llvm::Value*, 2>> parts(c.size());
         for (auto& p : parts) p.fill(llvm::Constant::getNullValue(floats));
         llvm::Value* left = at(e, t.a, e.b.CreateMul(step, i64_of(e, kRowBytes)));
-        llvm::Value* panels = at(e, t.b, e.b.CreateMul(step, i64_of(e, 16 * t.b_row())));
+        llvm::Value* panels = at(e, t.b, e.b.CreateMul(step, i64_of(e, t.b_rows_of_step())));
         for (int64_t k = 0; k < 16; ++k) {
           llvm::Value* pair = e.b.CreateAlignedLoad(e.b.getInt32Ty(), at(e, left, k * 4), llvm::Align(2));
           const auto x = halves(e.b.CreateVectorSplat(16, pair));

@@ -5,7 +5,7 @@
 // loop reads of the buffer: in equal parts, which so many iterations of the loop right inside of the parallel one share. Loops of one
 // iteration do not count.
 //   for p in parallel: for t: for h in 0..2, annotated ["B", 8]: use(B[p * 4096 ..])
-//   =>  for p in parallel: for t: for h in 0..2: if t < 8: prefetch(B[(p + 1) * 4096 + (t * 2 + h) * 256 ..]); use(B[p * 4096 ..])
+//   =>  for p in parallel: for t: for h in 0..2: if t * 2 + h < 16: prefetch(B[(p + 1) * 4096 + (t * 2 + h) * 256 ..]); use(B[p * 4096 ..])
 #include "arith/analyzer.h"
 #include "arith/intset.h"
 #include "ir/builtins.h"
